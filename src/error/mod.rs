@@ -1,0 +1,15 @@
+//! What goes wrong.
+//!
+//! - [`Failure`]: one call or stream failed. Made by a cluster client, judged
+//!   by the machine, which decides what it means in the present phase.
+//! - [`RegionError`](crate::region::RegionError): a store answered, but not with success, for one region.
+//! - [`Error`]: what a user of the library gets; says what happened, to which
+//!   store or region, and whether trying again can help.
+
+mod failure;
+mod kind;
+mod user;
+
+pub use failure::{Failure, FailureKind};
+pub use kind::ErrorKind;
+pub use user::Error;

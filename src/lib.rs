@@ -1,0 +1,11 @@
+//! Brings a TiKV cluster into the state in which volume snapshots of all its
+//! stores fit together, proves it, holds it, and says afterwards whether it
+//! truly held.
+
+pub mod cluster;
+pub mod error;
+pub mod machine;
+pub mod progress;
+pub mod range;
+pub mod region;
+pub mod time;
