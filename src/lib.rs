@@ -8,4 +8,6 @@ pub mod machine;
 pub mod progress;
 pub mod range;
 pub mod region;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod time;
