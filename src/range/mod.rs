@@ -13,4 +13,4 @@ mod set;
 
 pub use key::{EndKey, Key};
 pub use key_range::{KeyRange, RevealedRange};
-pub use set::{Gaps, KeyRangeSet};
+pub use set::{Gaps, Intersections, Iter, KeyRangeSet};
