@@ -5,6 +5,9 @@
 pub mod cluster;
 pub mod error;
 pub mod machine;
+#[cfg(any(feature = "tikv", feature = "sim"))]
+#[doc(hidden)]
+pub mod pb;
 pub mod progress;
 pub mod range;
 pub mod region;
