@@ -3,5 +3,9 @@
 //!
 //! - [`layout`]: the stores and regions a simulated cluster starts with,
 //!   generated or read from a dump of a real cluster.
+//! - [`model`]: PD and the stores as a pure state machine in virtual time.
+//! - [`fault`]: what goes wrong there.
 
+pub mod fault;
 pub mod layout;
+pub mod model;

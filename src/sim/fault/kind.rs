@@ -1,0 +1,151 @@
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! fault_kinds {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A kind of fault, or of work that goes on in a cluster, that a
+        /// [`FaultPlan`](super::FaultPlan) can hold.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum FaultKind {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl FaultKind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Returns the name, in snake case.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+fault_kinds! {
+    /// Writes and bulk loads that go on everywhere.
+    Write = "write",
+    /// A region splits.
+    Split = "split",
+    /// A region merges into its neighbor.
+    Merge = "merge",
+    /// A merge of which the first step is done before the lease, the second
+    /// hangs.
+    SlowMerge = "slow_merge",
+    /// A peer is added, removed or moved.
+    ConfChange = "conf_change",
+    /// A joint configuration is entered and left at rest.
+    Joint = "joint",
+    /// A leader is moved to another store.
+    Transfer = "transfer",
+    /// A leader is not heard for a while and another one is elected.
+    Election = "election",
+    /// A store is cut off from the other stores, but not from clients.
+    CutStore = "cut_store",
+    /// Two stores are cut off from each other.
+    CutLink = "cut_link",
+    /// The leader of one region is cut off for good, elected anew elsewhere,
+    /// and the new one loses its peers with a command in its log.
+    LostQuorum = "lost_quorum",
+    /// What a leader proposes does not reach its peers for a while.
+    HeldAppends = "held_appends",
+    /// PD hears of changes late.
+    PdLag = "pd_lag",
+    /// PD has no leader for a while.
+    PdLeaderChange = "pd_leader_change",
+    /// PD has restarted and knows no leaders.
+    PdRestart = "pd_restart",
+    /// PD knows no leader for some regions.
+    PdLeaderless = "pd_leaderless",
+    /// PD's scan leaves regions out.
+    PdGap = "pd_gap",
+    /// A store applies slowly.
+    SlowApply = "slow_apply",
+    /// A store's raft thread is stuck.
+    StuckRaft = "stuck_raft",
+    /// Waits and reads are refused with all sorts of region errors.
+    RegionError = "region_error",
+    /// Waits and reads are refused with `server_is_busy`.
+    Busy = "busy",
+    /// Answers take long.
+    SlowAnswer = "slow_answer",
+    /// A store restarts and forgets its lease.
+    StoreRestart = "store_restart",
+    /// A store is gone for good.
+    StoreGone = "store_gone",
+    /// A stream breaks.
+    StreamCut = "stream_cut",
+    /// A stream swallows everything in both directions.
+    HalfOpen = "half_open",
+    /// Another client prepares the same stores.
+    Rival = "rival",
+    /// A store joins.
+    NewStore = "new_store",
+    /// The client's own process is paused.
+    ClientPause = "client_pause",
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for FaultKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .iter()
+            .find(|kind| kind.as_str() == name)
+            .copied()
+            .ok_or_else(|| format!("there is no fault `{name}`"))
+    }
+}
+
+/// How much goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum FaultLevel {
+    /// Nothing: a cluster at rest.
+    #[default]
+    None,
+    /// What a busy but healthy cluster has.
+    Light,
+    /// Everything.
+    Heavy,
+}
+
+impl FaultLevel {
+    /// Returns the name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Light => "light",
+            Self::Heavy => "heavy",
+        }
+    }
+}
+
+impl fmt::Display for FaultLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for FaultLevel {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "none" => Ok(Self::None),
+            "light" => Ok(Self::Light),
+            "heavy" => Ok(Self::Heavy),
+            _ => Err(format!(
+                "`{name}` is no level of faults; there are none, light and heavy"
+            )),
+        }
+    }
+}
