@@ -8,5 +8,10 @@ mod change;
 mod cover;
 mod iter;
 
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod model;
+
 pub use cover::KeyRangeSet;
 pub use iter::{Gaps, Intersections, Iter};
