@@ -3,6 +3,8 @@
 //! truly held.
 
 pub mod cluster;
+#[cfg(feature = "driver")]
+pub mod driver;
 pub mod error;
 pub mod machine;
 #[cfg(any(feature = "tikv", feature = "sim"))]
