@@ -1,9 +1,9 @@
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Layout, LayoutError, LayoutRegion, RegionProblem};
 use crate::range::EndKey;
-use crate::region::{Region, RegionId, Store, StoreId, StoreState};
+use crate::region::{PeerId, Region, RegionId, Store, StoreId, StoreState};
 
 impl Layout {
     /// Checks that this is a cluster at rest: every key in exactly one region,
@@ -101,24 +101,36 @@ fn check_placement(
 }
 
 fn check_ids(regions: &[LayoutRegion]) -> Result<(), LayoutError> {
-    let mut region_ids = BTreeSet::new();
-    let mut peer_ids = BTreeSet::new();
-    for LayoutRegion { region, .. } in regions {
-        if !region_ids.insert(region.id) {
-            return Err(LayoutError::DuplicateRegion {
-                region_id: region.id,
+    let mut region_ids: Vec<RegionId> = regions.iter().map(|entry| entry.region.id).collect();
+    if let Some(region_id) = find_twice(&mut region_ids) {
+        return Err(LayoutError::DuplicateRegion { region_id });
+    }
+    let mut peer_ids: Vec<(PeerId, RegionId)> = regions
+        .iter()
+        .flat_map(|entry| {
+            let peers = entry.region.peers.iter();
+            peers.map(|peer| (peer.id, entry.region.id))
+        })
+        .collect();
+    peer_ids.sort_unstable();
+    for pair in peer_ids.windows(2) {
+        if let [(peer_id, region_id), (other, _)] = pair
+            && peer_id == other
+        {
+            return Err(LayoutError::DuplicatePeer {
+                region_id: *region_id,
+                peer_id: *peer_id,
             });
-        }
-        for peer in &region.peers {
-            if !peer_ids.insert(peer.id) {
-                return Err(LayoutError::DuplicatePeer {
-                    region_id: region.id,
-                    peer_id: peer.id,
-                });
-            }
         }
     }
     Ok(())
+}
+
+/// Returns something that is there twice. Sorts the list.
+fn find_twice<T: Ord + Copy>(list: &mut [T]) -> Option<T> {
+    list.sort_unstable();
+    let twice = list.windows(2).find(|pair| pair.first() == pair.last())?;
+    twice.first().copied()
 }
 
 /// Checks that each region starts where the one before it ends.
