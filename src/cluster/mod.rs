@@ -7,6 +7,7 @@
 //! decided by the machine.
 
 mod client;
+pub mod conformance;
 mod message;
 
 pub use client::{Batches, ClusterClient, PrepareReceiver, PrepareSender};
