@@ -15,4 +15,6 @@ pub mod range;
 pub mod region;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(feature = "tikv")]
+pub mod tikv;
 pub mod time;

@@ -1,0 +1,225 @@
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_core::Stream;
+use futures_util::stream::{self, StreamExt};
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use super::chunks::Chunks;
+use super::convert;
+use super::peer::Peer;
+use super::region_error::region_error;
+use super::status::Place;
+use crate::cluster::Batches;
+use crate::error::Failure;
+use crate::pb::kvrpcpb::{BatchGetRequest, Context, KeyError, KvPair, RawBatchGetRequest};
+use crate::pb::tikvpb::tikv_client::TikvClient;
+use crate::pb::{errorpb, metapb};
+use crate::region::{ReadAnswer, ReadTarget, RegionError, RegionErrorKind, StoreId};
+
+/// The answers to leader reads, as they come.
+pub struct TikvReads {
+    answers: Chunks<Answers, Failure>,
+}
+
+type Answers = Pin<Box<dyn Stream<Item = Result<ReadAnswer, Failure>> + Send>>;
+
+/// A store that is read from, and what was learned of it.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    pub(super) peer: Arc<Peer>,
+    pub(super) store_id: StoreId,
+    pub(super) cluster_id: u64,
+    pub(super) max_answer_bytes: usize,
+    /// Whether the store refused `KvBatchGet` for its API version, so that
+    /// `RawBatchGet` is asked first.
+    pub(super) raw: Arc<AtomicBool>,
+}
+
+impl TikvReads {
+    /// Reads from every target, `in_flight` of them at a time.
+    pub(super) async fn start(
+        reader: Reader,
+        targets: Vec<ReadTarget>,
+        in_flight: usize,
+    ) -> Result<Self, Failure> {
+        reader.peer.connection().await?;
+        let answers = stream::iter(targets)
+            .map(move |target| reader.clone().read(target))
+            .buffer_unordered(in_flight);
+        Ok(Self {
+            answers: Chunks::new(Box::pin(answers)),
+        })
+    }
+}
+
+impl Batches<ReadAnswer> for TikvReads {
+    async fn next(&mut self) -> Option<Result<Vec<ReadAnswer>, Failure>> {
+        self.answers.next().await
+    }
+}
+
+impl fmt::Debug for TikvReads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TikvReads").finish_non_exhaustive()
+    }
+}
+
+/// What came back for one read. Data, if any came, is dropped unseen.
+enum Outcome {
+    Served,
+    Refused(RegionError),
+    /// The store does not serve this read to the API version it was asked in.
+    WrongApiVersion,
+}
+
+impl Reader {
+    async fn read(self, target: ReadTarget) -> Result<ReadAnswer, Failure> {
+        let raw = self.raw.load(Ordering::Relaxed);
+        let mut outcome = self.read_as(&target, raw).await?;
+        if matches!(outcome, Outcome::WrongApiVersion) {
+            outcome = self.read_as(&target, !raw).await?;
+            if !matches!(outcome, Outcome::WrongApiVersion) {
+                self.raw.store(!raw, Ordering::Relaxed);
+            }
+        }
+        let result = match outcome {
+            Outcome::Served => Ok(()),
+            Outcome::Refused(error) => Err(error),
+            Outcome::WrongApiVersion => Err(RegionError::new(
+                RegionErrorKind::Unsupported,
+                "the store serves neither kind of read without keys in its API version",
+            )),
+        };
+        Ok(ReadAnswer {
+            region_id: target.region_id,
+            epoch: target.epoch,
+            result,
+        })
+    }
+
+    async fn read_as(&self, target: &ReadTarget, raw: bool) -> Result<Outcome, Failure> {
+        let context = self.context(target);
+        let (outcome, _) = self
+            .peer
+            .call(Place::Read, |channel| {
+                let client = TikvClient::new(channel);
+                let client = client.max_decoding_message_size(self.max_answer_bytes);
+                get(client, context.clone(), raw)
+            })
+            .await?;
+        Ok(outcome)
+    }
+
+    /// What makes it a read by the leader: neither replica read nor stale read.
+    fn context(&self, target: &ReadTarget) -> Context {
+        Context {
+            region_id: target.region_id.0,
+            region_epoch: Some(convert::epoch_to_wire(target.epoch)),
+            peer: Some(metapb::Peer {
+                id: target.peer_id.0,
+                store_id: self.store_id.0,
+                ..metapb::Peer::default()
+            }),
+            not_fill_cache: true,
+            request_source: "snapshot-prepare".to_owned(),
+            cluster_id: self.cluster_id,
+            ..Context::default()
+        }
+    }
+}
+
+async fn get(
+    mut client: TikvClient<Channel>,
+    context: Context,
+    raw: bool,
+) -> Result<Outcome, Status> {
+    if raw {
+        let request = RawBatchGetRequest {
+            context: Some(context),
+            ..RawBatchGetRequest::default()
+        };
+        let answer = client.raw_batch_get(Request::new(request)).await?;
+        let answer = answer.into_inner();
+        Ok(judge(answer.region_error, None, &answer.pairs))
+    } else {
+        let request = BatchGetRequest {
+            context: Some(context),
+            // The one large version that does not raise the highest timestamp
+            // that the store has seen.
+            version: u64::MAX,
+            ..BatchGetRequest::default()
+        };
+        let answer = client.kv_batch_get(Request::new(request)).await?;
+        let answer = answer.into_inner();
+        Ok(judge(answer.region_error, answer.error, &answer.pairs))
+    }
+}
+
+/// Served is what holds no region error, no error and no pair.
+fn judge(region: Option<errorpb::Error>, error: Option<KeyError>, pairs: &[KvPair]) -> Outcome {
+    if let Some(error) = region {
+        return Outcome::Refused(region_error(&error));
+    }
+    let of_pairs = pairs.iter().filter_map(|pair| pair.error.as_ref());
+    if error
+        .iter()
+        .chain(of_pairs)
+        .any(|error| error.abort.contains("ApiVersionNotMatched"))
+    {
+        return Outcome::WrongApiVersion;
+    }
+    let words = if error.is_some() {
+        "the store answered the read with an error"
+    } else if !pairs.is_empty() {
+        "the store answered a read without keys with data"
+    } else {
+        return Outcome::Served;
+    };
+    Outcome::Refused(RegionError::new(RegionErrorKind::Other, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abort(words: &str) -> KeyError {
+        KeyError {
+            abort: words.to_owned(),
+            ..KeyError::default()
+        }
+    }
+
+    #[test]
+    fn served_is_known_by_what_is_absent() {
+        assert!(matches!(judge(None, None, &[]), Outcome::Served));
+        let pair = KvPair::default();
+        let refused = [
+            judge(Some(errorpb::Error::default()), None, &[]),
+            judge(None, Some(abort("Key 7A is out of [region 1]")), &[]),
+            judge(None, Some(KeyError::default()), &[]),
+            judge(None, None, &[pair]),
+        ];
+        for outcome in refused {
+            let Outcome::Refused(error) = outcome else {
+                panic!("not refused");
+            };
+            assert!(!error.message.contains("7A"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_api_version_is_refused_in_two_places() {
+        let error = abort("ApiVersionNotMatched { cmd: raw_batch_get, storage_api_version: V2 }");
+        let pair = KvPair {
+            error: Some(error.clone()),
+            ..KvPair::default()
+        };
+        for outcome in [judge(None, Some(error), &[]), judge(None, None, &[pair])] {
+            assert!(matches!(outcome, Outcome::WrongApiVersion));
+        }
+    }
+}
