@@ -1,6 +1,8 @@
 //! What a run reports about itself: how far it is, what was prepared, how it
 //! ended.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 use std::fmt;
 use std::time::Duration;
 

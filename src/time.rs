@@ -1,5 +1,7 @@
 //! The library's own monotonic time value.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 use std::fmt;
 use std::time::Duration;
 

@@ -6,6 +6,8 @@
 //! - [`Error`]: what a user of the library gets; says what happened, to which
 //!   store or region, and whether trying again can help.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod failure;
 mod kind;
 mod user;

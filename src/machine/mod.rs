@@ -1,5 +1,7 @@
 //! The explicit state machine.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod config;
 mod core;
 mod effect;

@@ -7,6 +7,8 @@
 //! Keys are user data: `Debug` and `Display` show their length only. Whoever is
 //! allowed to see them asks for it with [`Key::reveal`] or [`KeyRange::reveal`].
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod key;
 mod key_range;
 mod set;

@@ -5,6 +5,8 @@
 //! serves one key range, a *store* is one TiKV process, a *peer* is a region's
 //! replica on a store.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod answer;
 mod description;
 mod error;

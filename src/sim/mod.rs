@@ -6,6 +6,8 @@
 //! - [`model`]: PD and the stores as a pure state machine in virtual time.
 //! - [`fault`]: what goes wrong there.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod fault;
 pub mod layout;
 pub mod model;

@@ -257,6 +257,24 @@ fn every_module_of_the_root_has_a_layer() {
     }
 }
 
+/// Without this line the bans of `clippy.toml` do not hold in a layer.
+const BANS: &str = "#![deny(clippy::disallowed_methods, clippy::disallowed_types)]";
+
+#[test]
+fn the_pure_layers_deny_what_clippy_bans() {
+    let files = shipped_files(&manifest_folder().join("src"));
+    for pure in [
+        "time", "range", "region", "error", "progress", "machine", "sim",
+    ] {
+        let file = files.iter().find(|file| file.module == [pure]);
+        let file = file.unwrap_or_else(|| panic!("`{pure}` is gone"));
+        assert!(
+            file.text.lines().any(|line| line == BANS),
+            "`{pure}` lacks {BANS}"
+        );
+    }
+}
+
 #[test]
 fn the_table_has_no_circle() {
     for (at, layer) in LAYERS.iter().enumerate() {
