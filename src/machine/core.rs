@@ -1,91 +1,288 @@
-use super::{Config, Effect, Event, Notice, Outcome};
-use crate::error::Error;
-use crate::progress::{FinishReport, PhaseName, PrepareReport, Progress};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::jitter::Jitter;
+use super::policy::{Place, Reaction, reaction};
+use super::{Config, Effect, Notice, RequestId};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::progress::{FinishReport, PrepareReport, ReleaseState};
+use crate::region::{Store, StoreId};
 use crate::time::Timestamp;
 
-/// The state machine of one run.
+/// The most notices kept for a caller that does not ask for them.
+const NOTICES_MAX: usize = 1024;
+/// How long nothing has to move before it is told what is waited for.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// What all phases share: the way out, the numbers, the time, and what is
+/// remembered over attempts.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Machine {
-    config: Config,
+pub(super) struct Core {
+    pub(super) config: Config,
+    pub(super) started_at: Timestamp,
+    pub(super) now: Timestamp,
+    next_number: u64,
+    effects: VecDeque<Effect>,
+    notices: VecDeque<Notice>,
+    jitter: Jitter,
+    pub(super) attempt: u32,
+    pub(super) prepare_deadline: Timestamp,
+    stop: Option<Stop>,
+    /// Stores to which this run has sent a lease before: what is in force there
+    /// may be our own.
+    leased_before: BTreeSet<StoreId>,
+    pub(super) foreign: BTreeSet<StoreId>,
+    /// Stores of which an earlier attempt could not say that they were released,
+    /// with the latest end of their lease.
+    pub(super) leftovers: BTreeMap<StoreId, Timestamp>,
+    /// The last failure of each store, with the address that was used.
+    pub(super) store_failures: BTreeMap<StoreId, (String, Failure)>,
+    pub(super) pd_failure: Option<Failure>,
+    pub(super) ignored: u64,
+    last_move: Timestamp,
+    last_report: Timestamp,
+    /// When the first lease of the present attempt was handed out.
+    pub(super) suspended_at: Option<Timestamp>,
+    pub(super) prepared: Option<Box<PrepareReport>>,
+    pub(super) finished: Option<Box<FinishReport>>,
 }
 
-impl Machine {
-    /// Starts a run.
-    ///
-    /// # Errors
-    /// See [`Config::validate`].
-    pub fn new(config: Config, _now: Timestamp) -> Result<Self, Error> {
-        config.validate()?;
-        Ok(Self { config })
+/// Why the present phase has to end early.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Stop {
+    /// Doubt: end the attempt and begin another one.
+    Retry(Error),
+    /// End the run without a hold, or lose the hold.
+    Fail(Error),
+    /// The owner wants out.
+    Cancel,
+    /// The owner has its snapshots.
+    Finish,
+}
+
+impl Core {
+    pub(super) fn new(config: Config, now: Timestamp) -> Self {
+        let jitter = Jitter::new(config.seed);
+        let prepare_deadline = now + config.prepare_timeout;
+        Self {
+            config,
+            started_at: now,
+            now,
+            next_number: 1,
+            effects: VecDeque::new(),
+            notices: VecDeque::new(),
+            jitter,
+            attempt: 1,
+            prepare_deadline,
+            stop: None,
+            leased_before: BTreeSet::new(),
+            foreign: BTreeSet::new(),
+            leftovers: BTreeMap::new(),
+            store_failures: BTreeMap::new(),
+            pd_failure: None,
+            ignored: 0,
+            last_move: now,
+            last_report: now,
+            suspended_at: None,
+            prepared: None,
+            finished: None,
+        }
     }
 
-    /// Takes in what happened.
-    pub fn handle_event(&mut self, _event: Event, _now: Timestamp) {}
-
-    /// Lets time pass.
-    pub fn handle_timeout(&mut self, _now: Timestamp) {}
-
-    /// Returns the next thing to do.
-    pub fn poll_effect(&mut self) -> Option<Effect> {
-        None
+    /// Returns a number that was never used before.
+    pub(super) fn number(&mut self) -> RequestId {
+        let number = RequestId(self.next_number);
+        self.next_number += 1;
+        number
     }
 
-    /// Returns the next thing worth telling.
-    pub fn poll_notice(&mut self) -> Option<Notice> {
-        None
+    /// Returns a mark: every number handed out before is smaller, every later
+    /// one is not.
+    pub(super) const fn mark(&self) -> RequestId {
+        RequestId(self.next_number)
     }
 
-    /// Returns the next deadline.
-    pub fn poll_timeout(&self) -> Option<Timestamp> {
-        None
+    pub(super) fn emit(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
     }
 
-    /// Returns the configuration.
-    pub fn config(&self) -> &Config {
-        &self.config
+    pub(super) fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
     }
 
-    /// Returns the phase.
-    pub fn phase(&self) -> PhaseName {
-        PhaseName::Connect
+    /// Drops the waits that nobody has carried out yet: after Finish they would
+    /// be sent for nothing.
+    pub(super) fn drop_unsent_waits(&mut self) {
+        self.effects
+            .retain(|effect| !matches!(effect, Effect::WaitApply { .. }));
     }
 
-    /// Returns how far the run is.
-    pub fn progress(&self) -> Progress {
-        Progress::default()
+    pub(super) fn notify(&mut self, notice: Notice) {
+        if self.notices.len() >= NOTICES_MAX {
+            self.notices.pop_front();
+        }
+        self.notices.push_back(notice);
     }
 
-    /// Returns until when the hold can be trusted; `None` outside of it.
-    pub fn valid_until(&self) -> Option<Timestamp> {
-        None
+    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
     }
 
-    /// Returns how the run ended; `None` while it goes on.
-    pub fn outcome(&self) -> Option<&Outcome> {
-        None
+    /// Asks for the end of the phase. The first reason counts, but what is
+    /// final outranks doubt.
+    pub(super) fn stop(&mut self, stop: Stop) {
+        let outranked = match (&self.stop, &stop) {
+            (None, _) => true,
+            (Some(Stop::Retry(_)), Stop::Retry(_)) => false,
+            (Some(Stop::Retry(_)), _) => true,
+            (Some(_), _) => false,
+        };
+        if outranked {
+            self.stop = Some(stop);
+        }
     }
 
-    /// Returns what was prepared; `None` before the hold.
-    pub fn prepare_report(&self) -> Option<&PrepareReport> {
-        None
+    pub(super) fn take_stop(&mut self) -> Option<Stop> {
+        self.stop.take()
     }
 
-    /// Returns what became of the leases; `None` until the run is over.
-    pub fn finish_report(&self) -> Option<&FinishReport> {
-        None
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.is_some()
     }
 
-    /// Describes what is being waited for: counters and at most `limit` regions
-    /// and stores, no keys.
-    pub fn waiting_for(&self, _limit: usize) -> String {
-        String::new()
+    /// Returns the backoff after `tries` failures in a row, with jitter.
+    pub(super) fn backoff(&mut self, tries: u32) -> Duration {
+        let doublings = tries.saturating_sub(1).min(30);
+        let full = self
+            .config
+            .backoff_min
+            .saturating_mul(1 << doublings)
+            .min(self.config.backoff_max);
+        self.jitter.spread(full)
     }
 
-    /// Checks what must hold between any two inputs.
-    ///
-    /// # Errors
-    /// A sentence that says which invariant is broken, and where.
-    pub fn check_invariants(&self) -> Result<(), String> {
-        Ok(())
+    /// Counts an answer that came too late or fitted nothing.
+    pub(super) fn ignore(&mut self) {
+        self.ignored = self.ignored.saturating_add(1);
+    }
+
+    /// Notes that something moved on.
+    pub(super) fn note_move(&mut self) {
+        self.last_move = self.now;
+    }
+
+    /// Returns when it is time to tell what is waited for.
+    pub(super) fn report_due(&self) -> Timestamp {
+        self.last_move.max(self.last_report) + QUIET
+    }
+
+    pub(super) fn note_report(&mut self) {
+        self.last_report = self.now;
+    }
+
+    /// Notes that a store gets a lease. Returns whether it is the first one of
+    /// this run.
+    pub(super) fn note_leased(&mut self, store_id: StoreId) -> bool {
+        self.leased_before.insert(store_id)
+    }
+
+    /// Remembers which stores an attempt leaves suspended.
+    pub(super) fn note_released(&mut self, states: BTreeMap<StoreId, ReleaseState>) {
+        for (id, state) in states {
+            match state {
+                ReleaseState::Unknown { until } => {
+                    let latest = self.leftovers.entry(id).or_insert(until);
+                    *latest = until.max(*latest);
+                }
+                _ => {
+                    self.leftovers.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// Judges the failure of a call to a store (`Place::Call`) or of its stream
+    /// and stops the phase where trying again cannot help. Returns whether the
+    /// caller may try again.
+    pub(super) fn judge(&mut self, store: &Store, failure: &Failure, place: Place) -> bool {
+        self.store_failures
+            .insert(store.id, (store.address.clone(), failure.clone()));
+        let stop = match reaction(failure.kind, place) {
+            Reaction::Retry => return true,
+            Reaction::Doubt => Stop::Retry(store_error(
+                ErrorKind::StreamLost,
+                store,
+                &format!("the prepare stream ended: {failure}"),
+                failure,
+            )),
+            Reaction::LeaseLost => Stop::Retry(store_error(
+                ErrorKind::LeaseLost,
+                store,
+                &format!("no lease is in force any more: {failure}"),
+                failure,
+            )),
+            Reaction::Superseded => Stop::Fail(store_error(
+                ErrorKind::Superseded,
+                store,
+                &format!(
+                    "another client opened a prepare stream there and took over ({failure}); make sure that only one tool prepares this cluster"
+                ),
+                failure,
+            )),
+            Reaction::Permanent(kind) => Stop::Fail(store_error(
+                kind,
+                store,
+                &permanent_text(kind, store, failure),
+                failure,
+            )),
+        };
+        self.stop(stop);
+        false
+    }
+
+    /// Judges the failure of a call to PD. Returns whether it may be tried
+    /// again.
+    pub(super) fn judge_pd(&mut self, failure: &Failure) -> bool {
+        self.pd_failure = Some(failure.clone());
+        match reaction(failure.kind, Place::Call) {
+            Reaction::Permanent(kind) => {
+                let error = Error::new(kind, format!("PD cannot be used: {failure}"))
+                    .with_source(failure.clone());
+                self.stop(Stop::Fail(error));
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Returns an error about a store: its id, its address, what happened.
+pub(super) fn store_error(kind: ErrorKind, store: &Store, what: &str, source: &Failure) -> Error {
+    Error::new(
+        kind,
+        format!("store {} at {}: {what}", store.id, store.address),
+    )
+    .with_store(store.id)
+    .with_source(source.clone())
+}
+
+fn permanent_text(kind: ErrorKind, store: &Store, failure: &Failure) -> String {
+    match kind {
+        ErrorKind::Unsupported => {
+            let version = if store.version.is_empty() {
+                "unknown"
+            } else {
+                &store.version
+            };
+            format!(
+                "version {version} does not support snapshot backup ({failure}); it needs TiKV 6.5, 7.1 or 7.5 in a late patch release, or later, with the ordinary raftstore engine"
+            )
+        }
+        ErrorKind::Tls => {
+            format!("TLS failed: {failure}; check the CA, the certificate and the key")
+        }
+        ErrorKind::Unauthenticated => format!("it refuses our identity: {failure}"),
+        ErrorKind::WrongService => format!("what answers there is not that store: {failure}"),
+        _ => failure.to_string(),
     }
 }

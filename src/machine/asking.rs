@@ -1,0 +1,558 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::call::Call;
+use super::connect::wrong_store;
+use super::core::{Core, Stop, store_error};
+use super::listing::Listings;
+use super::policy::Place;
+use super::retry::{Entry, EntryState, RetryBook};
+use super::session::Session;
+use super::shelf::{Shelf, TaskState};
+use super::{Proof, RequestId};
+use crate::error::{Error, ErrorKind, Failure, FailureKind};
+use crate::range::{KeyRange, KeyRangeSet};
+use crate::region::{Claim, RegionError, RegionErrorKind, RegionId, Store, StoreId};
+use crate::time::Timestamp;
+
+/// The longest delay that a busy store can ask for.
+const BUSY_MAX: Duration = Duration::from_secs(60);
+
+/// What is known of the regions in this attempt, and what is proven.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Asking {
+    pub(super) shelves: BTreeMap<StoreId, Shelf>,
+    /// The union of the proven ranges (rule R12).
+    pub(super) proven: KeyRangeSet,
+    pub(super) retry: RetryBook,
+    pub(super) listings: Listings,
+    pub(super) reads: BTreeMap<RequestId, ReadBatch>,
+    /// Regions proven now.
+    pub(super) confirmed: u64,
+    /// Numbers from here on came after the last proof.
+    pub(super) last_proof: Option<RequestId>,
+    /// The list of stores that is wanted or under way.
+    pub(super) store_list: Call,
+    pub(super) store_list_wanted: Option<RequestId>,
+    pub(super) store_list_completed: Option<RequestId>,
+    /// The slowest proofs so far, slowest first.
+    pub(super) slowest: Vec<(RegionId, StoreId, Duration)>,
+}
+
+/// A batch of leader reads in flight.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ReadBatch {
+    pub(super) store_id: StoreId,
+    pub(super) progress: Timestamp,
+    pub(super) left: BTreeSet<RegionId>,
+}
+
+/// How a range's failure is to be followed up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FollowUp {
+    /// The store whose answer it was.
+    pub(super) store: Option<StoreId>,
+    /// Whether the answer says that the region is elsewhere or otherwise, so
+    /// that a first look need not wait (rule R10).
+    pub(super) early: bool,
+    /// The shortest wait before the look.
+    pub(super) at_least: Duration,
+}
+
+impl FollowUp {
+    pub(super) const fn early(store: StoreId) -> Self {
+        Self {
+            store: Some(store),
+            early: true,
+            at_least: Duration::ZERO,
+        }
+    }
+
+    pub(super) const fn backoff() -> Self {
+        Self {
+            store: None,
+            early: false,
+            at_least: Duration::ZERO,
+        }
+    }
+}
+
+impl Asking {
+    pub(super) fn new(shelves: BTreeMap<StoreId, Shelf>) -> Self {
+        Self {
+            shelves,
+            ..Self::default()
+        }
+    }
+
+    /// Begins to ask, now that every store is leased.
+    pub(super) fn start(&mut self, core: &mut Core) {
+        let target = core.config.target.clone();
+        if core.config.proof == Proof::Claims {
+            // The claims gathered before the leases prove nothing here.
+            let follow_up = FollowUp {
+                early: true,
+                ..FollowUp::backoff()
+            };
+            self.fail(core, &target, "not looked at yet", follow_up);
+            return;
+        }
+        let mut claimed = KeyRangeSet::new();
+        for shelf in self.shelves.values_mut() {
+            for id in shelf.ids_by_start() {
+                shelf.make_ready(id);
+                if let Some(task) = shelf.get(id) {
+                    claimed.insert(&task.range);
+                }
+            }
+        }
+        for gap in claimed.gaps(&target).collect::<Vec<_>>() {
+            self.fail(
+                core,
+                &gap,
+                "no store claims to lead it",
+                FollowUp::backoff(),
+            );
+        }
+    }
+
+    /// Notes a failed attempt for a range (rules R9 to R11): what of it is not
+    /// proven is looked at anew after a backoff.
+    pub(super) fn fail(
+        &mut self,
+        core: &mut Core,
+        range: &KeyRange,
+        cause: &str,
+        follow_up: FollowUp,
+    ) {
+        let Some(range) = range.intersection(&core.config.target) else {
+            return;
+        };
+        if let Some(store) = follow_up.store {
+            self.retry.suspect(&range, store);
+        }
+        for part in self.proven.gaps(&range).collect::<Vec<_>>() {
+            let (pieces, tries) = self.retry.claim(&part);
+            for piece in pieces {
+                self.arm(core, piece, tries, cause, follow_up);
+            }
+        }
+    }
+
+    fn arm(
+        &mut self,
+        core: &mut Core,
+        range: KeyRange,
+        tries: u32,
+        cause: &str,
+        follow_up: FollowUp,
+    ) {
+        let wait = if follow_up.early && tries == 0 {
+            Duration::ZERO
+        } else {
+            core.backoff(tries.saturating_add(1))
+        };
+        let due = core.now + wait.max(follow_up.at_least);
+        let state = if due <= core.now {
+            EntryState::Queued
+        } else {
+            EntryState::Armed { due }
+        };
+        self.retry.insert(Entry {
+            range,
+            tries: tries.saturating_add(1),
+            state,
+            suspects: follow_up.store.into_iter().collect(),
+            cause: cause.to_owned(),
+        });
+    }
+
+    /// Notes that a region's attempt at a store failed; the region leaves the
+    /// shelf, since the next look tells what is there now.
+    fn task_failed(
+        &mut self,
+        core: &mut Core,
+        store: StoreId,
+        id: RegionId,
+        cause: &str,
+        follow_up: FollowUp,
+    ) {
+        let removed = self
+            .shelves
+            .get_mut(&store)
+            .and_then(|shelf| shelf.remove(id));
+        if let Some(task) = removed {
+            let text = format!("region {id} at store {store}: {cause}");
+            self.fail(core, &task.range, &text, follow_up);
+        }
+    }
+
+    /// Takes in the answer for one region of a `WaitApply` (rule R6).
+    pub(super) fn handle_wait(
+        &mut self,
+        core: &mut Core,
+        store: &Store,
+        target: Option<(RegionId, crate::region::RegionEpoch)>,
+        result: Result<(), RegionError>,
+    ) {
+        let Some(shelf) = self.shelves.get_mut(&store.id) else {
+            core.ignore();
+            return;
+        };
+        let Some((id, epoch)) = target.or_else(|| nameless(shelf)) else {
+            core.stop(Stop::Retry(broken_answer(store)));
+            return;
+        };
+        if target.is_some() && shelf.orphan_epoch(id) == Some(epoch) {
+            shelf.settle_orphan(id);
+            core.ignore();
+            return;
+        }
+        let waiting = shelf
+            .get(id)
+            .filter(|task| task.state == TaskState::Waiting)
+            .map(|task| (task.epoch, task.range.clone()));
+        let Some((asked, range)) = waiting else {
+            core.ignore();
+            return;
+        };
+        shelf.end_wait(id);
+        core.note_move();
+        if target.is_none() || epoch != asked {
+            self.task_failed(
+                core,
+                store.id,
+                id,
+                "the answer names no region, or another epoch of it",
+                FollowUp::early(store.id),
+            );
+            return;
+        }
+        match result {
+            Ok(()) => self.wait_confirmed(core, store.id, id, &range),
+            Err(error) => self.refused(core, store, id, &error),
+        }
+    }
+
+    fn wait_confirmed(&mut self, core: &mut Core, store: StoreId, id: RegionId, range: &KeyRange) {
+        let covered = self.proven.covers(range);
+        let Some(shelf) = self.shelves.get_mut(&store) else {
+            return;
+        };
+        if covered {
+            return;
+        }
+        match core.config.proof {
+            Proof::Read => shelf.make_confirmed(id),
+            Proof::Claims => self.prove(core, store, id),
+        }
+    }
+
+    /// Takes in the answer to a leader read (rule R13).
+    pub(super) fn handle_read(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        request: RequestId,
+        answer: &crate::region::ReadAnswer,
+    ) {
+        let id = answer.region_id;
+        let Some(batch) = self.reads.get_mut(&request) else {
+            core.ignore();
+            return;
+        };
+        let store_id = batch.store_id;
+        let fits = self
+            .shelves
+            .get(&store_id)
+            .and_then(|shelf| shelf.get(id))
+            .is_some_and(|task| {
+                task.state == TaskState::Reading(request) && task.epoch == answer.epoch
+            });
+        if !fits || !batch.left.contains(&id) {
+            core.ignore();
+            return;
+        }
+        batch.progress = core.now;
+        batch.left.remove(&id);
+        if batch.left.is_empty() {
+            self.reads.remove(&request);
+        }
+        core.note_move();
+        match &answer.result {
+            Ok(()) => {
+                if let Some(shelf) = self.shelves.get_mut(&store_id) {
+                    shelf.end_read(id);
+                }
+                self.prove(core, store_id, id);
+            }
+            Err(error) => {
+                if let Some(book) = session.stores.get(&store_id) {
+                    self.refused(core, &book.store, id, error);
+                }
+            }
+        }
+    }
+
+    /// Takes in a proof.
+    fn prove(&mut self, core: &mut Core, store: StoreId, id: RegionId) {
+        let Some(shelf) = self.shelves.get_mut(&store) else {
+            return;
+        };
+        let Some(task) = shelf.get_mut(id) else {
+            return;
+        };
+        if self.proven.covers(&task.range) {
+            // Another store proved it first; this one stays a mere claim.
+            task.state = TaskState::Idle;
+            return;
+        }
+        task.state = TaskState::Proven;
+        let range = task.range.clone();
+        let took = core
+            .now
+            .saturating_duration_since(task.first_asked.unwrap_or(core.now));
+        shelf.last_proof = Some(core.now);
+        self.proven.insert(&range);
+        self.retry.note_progress(&range, &self.proven);
+        self.confirmed += 1;
+        self.last_proof = Some(core.mark());
+        note_slowest(&mut self.slowest, (id, store, took));
+    }
+
+    /// A store said no to a wait or a read.
+    fn refused(&mut self, core: &mut Core, store: &Store, id: RegionId, error: &RegionError) {
+        let follow_up = match error.kind {
+            RegionErrorKind::EpochNotMatch
+            | RegionErrorKind::RegionNotFound
+            | RegionErrorKind::NotLeader => FollowUp::early(store.id),
+            RegionErrorKind::ServerIsBusy { backoff } => FollowUp {
+                at_least: backoff.min(BUSY_MAX),
+                ..FollowUp {
+                    early: false,
+                    ..FollowUp::early(store.id)
+                }
+            },
+            RegionErrorKind::Unsupported => {
+                let failure = Failure::new(FailureKind::Unsupported, error.message.clone());
+                core.judge(store, &failure, Place::Call);
+                return;
+            }
+            RegionErrorKind::StaleCommand
+            | RegionErrorKind::Duplicated
+            | RegionErrorKind::NotReady
+            | RegionErrorKind::WrongPeer
+            | RegionErrorKind::Unserved
+            | RegionErrorKind::Other => FollowUp {
+                early: false,
+                ..FollowUp::early(store.id)
+            },
+        };
+        self.task_failed(core, store.id, id, &error.message, follow_up);
+    }
+
+    /// A batch of reads failed, or was left unanswered: what it had not
+    /// answered counts as refused.
+    pub(super) fn reads_failed(&mut self, core: &mut Core, request: RequestId, cause: &str) {
+        let Some(batch) = self.reads.remove(&request) else {
+            return;
+        };
+        for id in batch.left {
+            let reading = self
+                .shelves
+                .get(&batch.store_id)
+                .and_then(|shelf| shelf.get(id))
+                .is_some_and(|task| task.state == TaskState::Reading(request));
+            if reading {
+                let follow_up = FollowUp {
+                    early: false,
+                    ..FollowUp::early(batch.store_id)
+                };
+                self.task_failed(core, batch.store_id, id, cause, follow_up);
+            }
+        }
+    }
+
+    /// Takes in the failure of a call.
+    pub(super) fn handle_failed(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        request: RequestId,
+        failure: &Failure,
+    ) {
+        if self.store_list.is(request) {
+            self.store_list_failed(core, failure);
+        } else if let Some(batch) = self.reads.get(&request) {
+            let book = session.stores.get(&batch.store_id);
+            if book.is_some_and(|book| core.judge(&book.store, failure, Place::Call)) {
+                self.reads_failed(core, request, &failure.message);
+            }
+        } else if let Some(store) = self.listings.store_of(request) {
+            if let Some(book) = session.stores.get(&store) {
+                self.listing_failed(core, &book.store, request, failure);
+            }
+        } else {
+            self.scan_failed(core, request, failure);
+        }
+    }
+
+    /// Takes in all claims of a complete listing of a store.
+    pub(super) fn apply_listing(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        store_id: StoreId,
+        request: RequestId,
+        claims: &[Claim],
+    ) {
+        let Some(book) = session.stores.get(&store_id) else {
+            return;
+        };
+        if let Some(shelf) = self.shelves.get_mut(&store_id) {
+            for (_, task) in shelf.iter_mut() {
+                task.claimed = false;
+            }
+        }
+        for claim in claims {
+            let Some(peer) = claim.region.peer_on(store_id) else {
+                core.stop(Stop::Fail(wrong_store(&book.store, &claim.region)));
+                return;
+            };
+            if claim.region.range.overlaps(&core.config.target) {
+                self.apply_claim(core, session, store_id, request, claim, peer.id);
+            }
+        }
+        self.drop_unclaimed(core, store_id);
+    }
+
+    fn apply_claim(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        store_id: StoreId,
+        request: RequestId,
+        claim: &Claim,
+        peer_id: crate::region::PeerId,
+    ) {
+        let has_stranger = claim
+            .region
+            .peers
+            .iter()
+            .any(|peer| peer.role.is_voter() && !session.stores.contains_key(&peer.store_id));
+        if has_stranger {
+            self.store_list_wanted = Some(core.mark());
+        }
+        let id = claim.region.id;
+        let shelf = self.shelves.entry(store_id).or_default();
+        let mut replaced = None;
+        let known = shelf.get(id).is_some_and(|task| task.matches(claim));
+        if !known {
+            replaced = shelf.remove(id);
+            shelf.put(claim, peer_id);
+        }
+        if let Some(task) = shelf.get_mut(id) {
+            task.claimed = true;
+            task.peer_id = peer_id;
+            task.seen = (!claim.has_pending_admin && !has_stranger).then_some(request);
+        }
+        if let Some(task) = &replaced
+            && task.state == TaskState::Proven
+        {
+            self.confirmed = self.confirmed.saturating_sub(1);
+        }
+        if !known && core.config.proof == Proof::Read && !self.proven.covers(&claim.region.range) {
+            shelf.make_ready(id);
+        }
+        if let Some(task) = replaced {
+            let mut left = KeyRangeSet::new();
+            left.insert(&task.range);
+            if self.is_live(store_id, id) {
+                left.remove(&claim.region.range);
+            }
+            for rest in left.iter().collect::<Vec<_>>() {
+                self.fail(
+                    core,
+                    &rest,
+                    "the region has changed",
+                    FollowUp::early(store_id),
+                );
+            }
+        }
+    }
+
+    fn is_live(&self, store_id: StoreId, id: RegionId) -> bool {
+        self.shelves
+            .get(&store_id)
+            .and_then(|shelf| shelf.get(id))
+            .is_some_and(super::shelf::Task::is_live)
+    }
+
+    /// Drops what the store claims no more, save what is in flight or proven.
+    fn drop_unclaimed(&mut self, core: &mut Core, store_id: StoreId) {
+        let Some(shelf) = self.shelves.get_mut(&store_id) else {
+            return;
+        };
+        let gone: Vec<_> = shelf
+            .iter()
+            .filter(|(_, task)| !task.claimed && task.state != TaskState::Proven)
+            .map(|(id, task)| (id, task.state, task.range.clone()))
+            .collect();
+        for (id, state, range) in gone {
+            let in_flight = matches!(state, TaskState::Waiting | TaskState::Reading(_));
+            if !in_flight && let Some(shelf) = self.shelves.get_mut(&store_id) {
+                shelf.remove(id);
+            }
+            if state != TaskState::Idle {
+                let text = format!("region {id} is no longer claimed by store {store_id}");
+                self.fail(core, &range, &text, FollowUp::early(store_id));
+            }
+        }
+    }
+
+    /// Returns whether everything is proven.
+    pub(super) fn is_complete(&self, core: &Core) -> bool {
+        self.proven.covers(&core.config.target)
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        self.shelves
+            .values()
+            .map(|shelf| u64::from(shelf.waits) + u64::from(shelf.reads))
+            .sum()
+    }
+
+    pub(super) fn region_count(&self) -> u64 {
+        self.shelves.values().map(|shelf| shelf.len() as u64).sum()
+    }
+}
+
+/// Returns the region that an answer without a region can only be for.
+fn nameless(shelf: &Shelf) -> Option<(RegionId, crate::region::RegionEpoch)> {
+    let id = shelf.only_wait()?;
+    shelf.get(id).map(|task| (id, task.epoch))
+}
+
+fn broken_answer(store: &Store) -> Error {
+    let failure = Failure::new(FailureKind::Malformed, "an answer without a region");
+    store_error(
+        ErrorKind::StreamLost,
+        store,
+        "it answered a wait without naming the region",
+        &failure,
+    )
+}
+
+/// How many of the slowest are kept for the report.
+pub(super) const SLOWEST_MAX: usize = 5;
+
+fn note_slowest(
+    slowest: &mut Vec<(RegionId, StoreId, Duration)>,
+    entry: (RegionId, StoreId, Duration),
+) {
+    let at = slowest.partition_point(|other| other.2 >= entry.2);
+    if at < SLOWEST_MAX {
+        slowest.insert(at, entry);
+        slowest.truncate(SLOWEST_MAX);
+    }
+}

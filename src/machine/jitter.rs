@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+/// Spreads backoffs; a small generator of its own (SplitMix64), since the
+/// machine takes no randomness from outside.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Jitter(u64);
+
+impl Jitter {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns a time between half of `duration` and all of it.
+    pub(super) fn spread(&mut self, duration: Duration) -> Duration {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let half = micros / 2;
+        Duration::from_micros(micros - self.next() % (half + 1))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_stays_between_half_and_all() {
+        let mut jitter = Jitter::new(7);
+        let all = Duration::from_millis(100);
+        let values: Vec<_> = (0..200).map(|_| jitter.spread(all)).collect();
+        assert!(
+            values
+                .iter()
+                .all(|value| *value >= all / 2 && *value <= all)
+        );
+        assert!(values.iter().any(|value| *value < all * 6 / 10));
+        assert!(values.iter().any(|value| *value > all * 9 / 10));
+        assert_eq!(jitter.spread(Duration::ZERO), Duration::ZERO);
+    }
+}

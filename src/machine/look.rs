@@ -1,0 +1,345 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::asking::{Asking, FollowUp};
+use super::core::Core;
+use super::policy::Place;
+use super::retry::{Entry, EntryState};
+use super::session::Session;
+use super::shelf::{Task, TaskState};
+use super::timer::{Timer, Timers};
+use super::{Effect, Proof, RequestId};
+use crate::error::Failure;
+use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
+use crate::region::{Claim, RegionId, ScannedRegion, Store, StoreId};
+
+/// The most scans of PD under way at once.
+const SCANS_MAX: usize = 8;
+
+/// Looking at a failed range anew (rule R11): PD says who leads it, the named
+/// stores say what they claim there, and whoever claims it is asked.
+impl Asking {
+    /// Moves ranges whose backoff is over to the queue, and gives up scans that
+    /// are overdue.
+    pub(super) fn expire_looks(&mut self, core: &mut Core) {
+        for start in self.retry.due(core.now) {
+            if let Some(entry) = self.retry.get_mut(&start) {
+                entry.state = EntryState::Queued;
+            }
+        }
+        let timeout = core.config.call_timeout;
+        let now = core.now;
+        let overdue = self.retry.starts_where(
+            |entry| matches!(entry.state, EntryState::Scanning { sent, .. } if sent + timeout <= now),
+        );
+        for start in overdue {
+            self.list_all(core, &start);
+        }
+        for request in self.listings.expire(core) {
+            self.listings.fail(core, request);
+        }
+    }
+
+    pub(super) fn look_timers(&self, core: &Core, timers: &mut Timers) {
+        for entry in self.retry.iter() {
+            if let EntryState::Scanning { request, sent } = entry.state {
+                timers.add(sent + core.config.call_timeout, Timer::Scan(request));
+            }
+        }
+    }
+
+    /// Starts as many scans as may be under way.
+    pub(super) fn run_queue(&mut self, core: &mut Core) {
+        let queued = self
+            .retry
+            .starts_where(|entry| entry.state == EntryState::Queued);
+        if queued.is_empty() {
+            return;
+        }
+        let mut scanning = self
+            .retry
+            .iter()
+            .filter(|entry| matches!(entry.state, EntryState::Scanning { .. }))
+            .count();
+        for start in queued {
+            if scanning >= SCANS_MAX {
+                return;
+            }
+            let Some(entry) = self.retry.remove(&start) else {
+                continue;
+            };
+            for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
+                let request = core.number();
+                core.emit(Effect::ScanRegions {
+                    request,
+                    range: part.clone(),
+                    limit: core.config.page_size,
+                });
+                scanning += 1;
+                self.retry.insert(Entry {
+                    range: part,
+                    state: EntryState::Scanning {
+                        request,
+                        sent: core.now,
+                    },
+                    ..entry.clone()
+                });
+            }
+        }
+    }
+
+    /// Takes in PD's page for a range under look.
+    pub(super) fn handle_scan(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        request: RequestId,
+        regions: &[ScannedRegion],
+    ) {
+        let Some(start) = self.scanning(request) else {
+            core.ignore();
+            return;
+        };
+        core.pd_failure = None;
+        self.cut_at_page_end(core, &start, regions);
+        let Some(entry) = self.retry.get_mut(&start) else {
+            return;
+        };
+        let mut told = KeyRangeSet::new();
+        let mut stores: BTreeSet<_> = entry
+            .suspects
+            .iter()
+            .copied()
+            .filter(|id| session.stores.contains_key(id))
+            .collect();
+        let mut named = BTreeMap::new();
+        let mut stranger = false;
+        for scanned in regions
+            .iter()
+            .filter(|scanned| scanned.region.range.overlaps(&entry.range))
+        {
+            if let Some(leader) = scanned.leader {
+                if session.stores.contains_key(&leader) {
+                    stores.insert(leader);
+                    named.insert(scanned.region.id, leader);
+                    told.insert(&scanned.region.range);
+                } else {
+                    stranger = true;
+                }
+            }
+        }
+        if !told.covers(&entry.range) || core.config.proof == Proof::Claims {
+            stores.extend(session.stores.keys().copied());
+        }
+        if stranger {
+            self.store_list_wanted = Some(core.mark());
+        }
+        self.begin_listing(&start, request, stores, named);
+    }
+
+    /// A full page ends before the range may: the rest is looked at on its own.
+    fn cut_at_page_end(&mut self, core: &Core, start: &Key, regions: &[ScannedRegion]) {
+        if (regions.len() as u64) < u64::from(core.config.page_size) {
+            return;
+        }
+        let Some(EndKey::Bounded(cut)) = regions.last().map(|last| last.region.range.end().clone())
+        else {
+            return;
+        };
+        let Some(entry) = self.retry.remove(start) else {
+            return;
+        };
+        let head = KeyRange::new(entry.range.start().clone(), EndKey::Bounded(cut.clone()));
+        let tail = KeyRange::new(cut, entry.range.end().clone());
+        match (head.and_then(|head| head.intersection(&entry.range)), tail) {
+            (Some(head), Some(tail)) if tail.start() > entry.range.start() => {
+                self.retry.insert(Entry {
+                    range: tail,
+                    state: EntryState::Queued,
+                    ..entry.clone()
+                });
+                self.retry.insert(Entry {
+                    range: head,
+                    ..entry
+                });
+            }
+            _ => self.retry.insert(entry),
+        }
+    }
+
+    /// PD gave no answer: all stores are asked.
+    pub(super) fn scan_failed(&mut self, core: &mut Core, request: RequestId, failure: &Failure) {
+        let Some(start) = self.scanning(request) else {
+            core.ignore();
+            return;
+        };
+        if core.judge_pd(failure) {
+            self.list_all(core, &start);
+        }
+    }
+
+    fn list_all(&mut self, core: &mut Core, start: &Key) {
+        let stores: BTreeSet<_> = self.shelves.keys().copied().collect();
+        let mark = core.mark();
+        self.begin_listing(start, mark, stores, BTreeMap::new());
+    }
+
+    fn begin_listing(
+        &mut self,
+        start: &Key,
+        mark: RequestId,
+        stores: BTreeSet<StoreId>,
+        named: BTreeMap<RegionId, StoreId>,
+    ) {
+        for store in &stores {
+            self.listings.want(*store, mark);
+        }
+        if let Some(entry) = self.retry.get_mut(start) {
+            entry.state = EntryState::Listing {
+                mark,
+                stores,
+                named,
+            };
+        }
+    }
+
+    fn scanning(&self, request: RequestId) -> Option<Key> {
+        self.retry
+            .starts_where(
+                |entry| matches!(entry.state, EntryState::Scanning { request: id, .. } if id == request),
+            )
+            .pop()
+    }
+
+    /// Takes in a part of a listing.
+    pub(super) fn handle_claims(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        request: RequestId,
+        claims: Vec<Claim>,
+        done: bool,
+    ) {
+        match self.listings.add(core, request, claims, done) {
+            None => core.ignore(),
+            Some((_, None)) => core.note_move(),
+            Some((store, Some(claims))) => {
+                core.note_move();
+                core.store_failures.remove(&store);
+                self.apply_listing(core, session, store, request, &claims);
+                self.finish_looks(core);
+            }
+        }
+    }
+
+    /// A listing failed: it is repeated after a backoff.
+    pub(super) fn listing_failed(
+        &mut self,
+        core: &mut Core,
+        store: &Store,
+        request: RequestId,
+        failure: &Failure,
+    ) {
+        if core.judge(store, failure, Place::Call) {
+            self.listings.fail(core, request);
+        }
+    }
+
+    /// Ends the looks whose listings are all there.
+    pub(super) fn finish_looks(&mut self, core: &mut Core) {
+        let listings = &self.listings;
+        let finished = self.retry.starts_where(|entry| match &entry.state {
+            EntryState::Listing { mark, stores, .. } => stores
+                .iter()
+                .all(|store| listings.is_complete_since(*store, *mark)),
+            _ => false,
+        });
+        for start in finished {
+            if let Some(entry) = self.retry.remove(&start) {
+                self.finish_look(core, entry);
+            }
+        }
+    }
+
+    /// Asks whoever claims the range; what nobody claims has failed again.
+    fn finish_look(&mut self, core: &mut Core, entry: Entry) {
+        let named = match &entry.state {
+            EntryState::Listing { named, .. } => named.clone(),
+            _ => BTreeMap::new(),
+        };
+        for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
+            let served = self.ask_claimers(core, &part, &named);
+            for rest in served.intersections(&part).collect::<Vec<_>>() {
+                self.retry.insert(Entry {
+                    range: rest,
+                    state: EntryState::Resting,
+                    suspects: BTreeSet::new(),
+                    ..entry.clone()
+                });
+            }
+            for rest in served.gaps(&part).collect::<Vec<_>>() {
+                self.retry.insert(Entry {
+                    range: rest.clone(),
+                    state: EntryState::Resting,
+                    suspects: BTreeSet::new(),
+                    ..entry.clone()
+                });
+                self.fail(
+                    core,
+                    &rest,
+                    "no store claims to lead it",
+                    FollowUp::backoff(),
+                );
+            }
+        }
+    }
+
+    /// Lets every claimer of `part` be asked. Returns the ranges of those that
+    /// are asked or about to be.
+    fn ask_claimers(
+        &mut self,
+        core: &Core,
+        part: &KeyRange,
+        named: &BTreeMap<RegionId, StoreId>,
+    ) -> KeyRangeSet {
+        let mut claimers = Vec::new();
+        for (store, shelf) in &self.shelves {
+            for id in shelf.overlapping(part) {
+                if shelf.get(id).is_some_and(|task| task.claimed) {
+                    claimers.push((*store, id));
+                }
+            }
+        }
+        let mut served = KeyRangeSet::new();
+        for (store, id) in &claimers {
+            let may_ask = core.config.proof == Proof::Read
+                || (named.get(id) == Some(store) && self.is_only_claimer(*store, *id));
+            let Some(shelf) = self.shelves.get_mut(store) else {
+                continue;
+            };
+            let idle = shelf
+                .get(*id)
+                .is_some_and(|task| matches!(task.state, TaskState::Idle | TaskState::Proven));
+            if idle && may_ask {
+                shelf.make_ready(*id);
+            }
+            if let Some(task) = shelf.get(*id).filter(|task| task.is_live()) {
+                served.insert(&task.range);
+            }
+        }
+        served
+    }
+
+    fn is_only_claimer(&self, store: StoreId, id: RegionId) -> bool {
+        let Some(task) = self.shelves.get(&store).and_then(|shelf| shelf.get(id)) else {
+            return false;
+        };
+        let others = self.shelves.iter().flat_map(|(other, shelf)| {
+            shelf
+                .overlapping(&task.range)
+                .into_iter()
+                .filter(move |other_id| (*other, *other_id) != (store, id))
+                .filter_map(|other_id| shelf.get(other_id))
+        });
+        task.seen.is_some() && !others.into_iter().any(Task::is_claimed)
+    }
+}

@@ -1,0 +1,226 @@
+use super::asking::{Asking, FollowUp, ReadBatch};
+use super::core::Core;
+use super::session::Session;
+use super::shelf::TaskState;
+use super::timer::{Timer, Timers};
+use super::{Effect, Proof};
+use crate::region::{ReadTarget, StoreId, WaitTarget};
+
+/// Sending: what is ready goes out as far as the windows allow.
+impl Asking {
+    /// Hands out all waits, reads, scans, listings and lists that are due.
+    pub(super) fn pump(&mut self, core: &mut Core, session: &Session) {
+        let stores: Vec<_> = session.stores.keys().copied().collect();
+        for store in stores {
+            self.pump_waits(core, session, store);
+            self.pump_reads(core, session, store);
+        }
+        self.catch_leftovers(core);
+        self.run_queue(core);
+        self.listings.start(core, session, false);
+        self.pump_store_list(core);
+    }
+
+    fn pump_waits(&mut self, core: &mut Core, session: &Session, store: StoreId) {
+        let (Some(shelf), Some(book)) = (self.shelves.get_mut(&store), session.stores.get(&store))
+        else {
+            return;
+        };
+        let mut regions = Vec::new();
+        while shelf.waits < core.config.window {
+            let Some(id) = shelf.ready.pop_front() else {
+                break;
+            };
+            let Some(task) = shelf.get_mut(id) else {
+                continue;
+            };
+            if task.state != TaskState::Ready {
+                continue;
+            }
+            if self.proven.covers(&task.range) {
+                task.state = TaskState::Idle;
+                continue;
+            }
+            task.state = TaskState::Waiting;
+            task.asked_at = core.now;
+            task.first_asked.get_or_insert(core.now);
+            regions.push(WaitTarget {
+                region_id: id,
+                epoch: task.epoch,
+            });
+            shelf.asked.push_back((core.now, id));
+            shelf.waits += 1;
+        }
+        if !regions.is_empty() {
+            core.emit(Effect::WaitApply {
+                stream: book.stream,
+                store_id: store,
+                regions,
+            });
+        }
+    }
+
+    fn pump_reads(&mut self, core: &mut Core, session: &Session, store: StoreId) {
+        let (Some(shelf), Some(book)) = (self.shelves.get_mut(&store), session.stores.get(&store))
+        else {
+            return;
+        };
+        if core.config.proof != Proof::Read || shelf.confirmed.is_empty() {
+            return;
+        }
+        let request = core.number();
+        let mut regions = Vec::new();
+        while shelf.reads < core.config.window {
+            let Some(id) = shelf.confirmed.pop_front() else {
+                break;
+            };
+            let Some(task) = shelf.get_mut(id) else {
+                continue;
+            };
+            if task.state != TaskState::Confirmed {
+                continue;
+            }
+            task.state = TaskState::Reading(request);
+            regions.push(ReadTarget {
+                region_id: id,
+                epoch: task.epoch,
+                peer_id: task.peer_id,
+            });
+            shelf.reads += 1;
+        }
+        if regions.is_empty() {
+            return;
+        }
+        self.reads.insert(
+            request,
+            ReadBatch {
+                store_id: store,
+                progress: core.now,
+                left: regions.iter().map(|target| target.region_id).collect(),
+            },
+        );
+        core.emit(Effect::LeaderRead {
+            request,
+            store: book.store.clone(),
+            regions,
+        });
+    }
+
+    /// When nothing is under way the gaps of what is proven decide what is left
+    /// to do, whatever the books say.
+    fn catch_leftovers(&mut self, core: &mut Core) {
+        let busy = self.in_flight() > 0
+            || self
+                .shelves
+                .values()
+                .any(|shelf| !shelf.ready.is_empty() || !shelf.confirmed.is_empty())
+            || self.retry.active() > 0;
+        if busy || self.is_complete(core) {
+            return;
+        }
+        let target = core.config.target.clone();
+        for gap in self.proven.gaps(&target).collect::<Vec<_>>() {
+            self.fail(
+                core,
+                &gap,
+                "no store claims to lead it",
+                FollowUp::backoff(),
+            );
+        }
+    }
+
+    fn pump_store_list(&mut self, core: &mut Core) {
+        let wanted = self
+            .store_list_wanted
+            .is_some_and(|mark| self.store_list_completed.is_none_or(|number| number < mark));
+        if wanted && self.store_list.is_idle() {
+            let request = self.store_list.start(core);
+            core.emit(Effect::ListStores { request });
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn expire(&mut self, core: &mut Core) {
+        self.expire_waits(core);
+        self.expire_reads(core);
+        self.expire_looks(core);
+        if self.store_list.is_due(core.now) {
+            self.store_list.rest();
+        }
+        if self
+            .store_list
+            .is_overdue(core.now, core.config.call_timeout)
+        {
+            self.store_list.fail(core);
+        }
+    }
+
+    /// A wait that is unanswered for its deadline goes on, but its region is
+    /// looked at anew (rule R8).
+    fn expire_waits(&mut self, core: &mut Core) {
+        let mut overdue = Vec::new();
+        for (store, shelf) in &mut self.shelves {
+            shelf.trim_asked();
+            while let Some(sent) = shelf.oldest_wait() {
+                if sent + core.config.ask_timeout > core.now {
+                    break;
+                }
+                if let Some((_, id)) = shelf.asked.pop_front()
+                    && let Some(task) = shelf.get_mut(id)
+                {
+                    task.asked_at = core.now;
+                    overdue.push((*store, id, task.range.clone()));
+                    shelf.asked.push_back((core.now, id));
+                }
+                shelf.trim_asked();
+            }
+        }
+        for (store, id, range) in overdue {
+            let text = format!(
+                "region {id} at store {store}: the wait is unanswered for {:?}",
+                core.config.ask_timeout
+            );
+            self.fail(core, &range, &text, FollowUp::early(store));
+        }
+    }
+
+    fn expire_reads(&mut self, core: &mut Core) {
+        let overdue: Vec<_> = self
+            .reads
+            .iter()
+            .filter(|(_, batch)| batch.progress + core.config.read_timeout <= core.now)
+            .map(|(request, _)| *request)
+            .collect();
+        for request in overdue {
+            let text = format!(
+                "the leader read is unanswered for {:?}",
+                core.config.read_timeout
+            );
+            self.reads_failed(core, request, &text);
+        }
+    }
+
+    pub(super) fn timers(&self, core: &Core, timers: &mut Timers) {
+        for (id, shelf) in &self.shelves {
+            timers.add_some(
+                shelf
+                    .oldest_wait()
+                    .map(|sent| sent + core.config.ask_timeout),
+                Timer::Ask(*id),
+            );
+        }
+        for (request, batch) in &self.reads {
+            timers.add(
+                batch.progress + core.config.read_timeout,
+                Timer::Read(*request),
+            );
+        }
+        timers.add_some(self.retry.next_due(), Timer::Retry);
+        self.look_timers(core, timers);
+        self.listings.timers(core, timers);
+        timers.add_some(
+            self.store_list.deadline(core.config.call_timeout),
+            Timer::StoreList,
+        );
+    }
+}

@@ -1,0 +1,203 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::RequestId;
+use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
+use crate::region::{RegionId, StoreId};
+use crate::time::Timestamp;
+
+/// The key ranges whose last attempt failed (rules R9 and R11). Entries never
+/// overlap.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct RetryBook {
+    entries: BTreeMap<Key, Entry>,
+}
+
+/// A range that failed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Entry {
+    pub(super) range: KeyRange,
+    /// Failures in a row.
+    pub(super) tries: u32,
+    pub(super) state: EntryState,
+    /// Stores whose listing may tell more, since they failed it.
+    pub(super) suspects: BTreeSet<StoreId>,
+    /// What was said last, for reports.
+    pub(super) cause: String,
+}
+
+/// What is being done about a failed range.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum EntryState {
+    /// In backoff.
+    Armed { due: Timestamp },
+    /// To be looked at as soon as few enough scans are under way.
+    Queued,
+    /// PD is asked who leads it.
+    Scanning { request: RequestId, sent: Timestamp },
+    /// The named stores are asked for their claims, in listings with the number
+    /// `mark` or later.
+    Listing {
+        mark: RequestId,
+        stores: BTreeSet<StoreId>,
+        /// PD's word, by region: whom it names as the leader.
+        named: BTreeMap<RegionId, StoreId>,
+    },
+    /// Somebody was asked again; kept so that the backoff grows if that fails.
+    Resting,
+}
+
+impl Entry {
+    /// Returns whether the range waits for something of its own.
+    pub(super) fn is_active(&self) -> bool {
+        self.state != EntryState::Resting
+    }
+}
+
+impl RetryBook {
+    /// Returns the parts of `range` that no active entry speaks for, and the
+    /// most failures in a row of any part. Resting entries give way.
+    pub(super) fn claim(&mut self, range: &KeyRange) -> (Vec<KeyRange>, u32) {
+        let mut tries = 0;
+        let mut taken = KeyRangeSet::new();
+        for start in self.overlapping(range) {
+            let Some(entry) = self.entries.get(&start) else {
+                continue;
+            };
+            tries = tries.max(entry.tries);
+            if entry.is_active() {
+                taken.insert(&entry.range);
+                continue;
+            }
+            if let Some(entry) = self.entries.remove(&start) {
+                self.put_back_outside(entry, range);
+            }
+        }
+        (taken.gaps(range).collect(), tries)
+    }
+
+    fn put_back_outside(&mut self, entry: Entry, range: &KeyRange) {
+        let before = KeyRange::new(
+            entry.range.start().clone(),
+            EndKey::Bounded(range.start().clone()),
+        );
+        let after = range
+            .end()
+            .as_key()
+            .and_then(|end| KeyRange::new(end.clone(), entry.range.end().clone()));
+        for rest in [before, after].into_iter().flatten() {
+            if let Some(rest) = rest.intersection(&entry.range) {
+                self.insert(Entry {
+                    range: rest,
+                    ..entry.clone()
+                });
+            }
+        }
+    }
+
+    /// Adds an entry; its range must be free.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        self.entries.insert(entry.range.start().clone(), entry);
+    }
+
+    pub(super) fn remove(&mut self, start: &Key) -> Option<Entry> {
+        self.entries.remove(start)
+    }
+
+    pub(super) fn get_mut(&mut self, start: &Key) -> Option<&mut Entry> {
+        self.entries.get_mut(start)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// Adds `store` to the suspects of all active entries that overlap `range`.
+    pub(super) fn suspect(&mut self, range: &KeyRange, store: StoreId) {
+        for start in self.overlapping(range) {
+            if let Some(entry) = self.entries.get_mut(&start) {
+                entry.suspects.insert(store);
+            }
+        }
+    }
+
+    /// Returns the starts of the entries that overlap `range`.
+    fn overlapping(&self, range: &KeyRange) -> Vec<Key> {
+        let mut starts = Vec::new();
+        if let Some((start, entry)) = self.entries.range(..range.start().clone()).next_back()
+            && entry.range.overlaps(range)
+        {
+            starts.push(start.clone());
+        }
+        starts.extend(
+            self.entries
+                .range(range.start().clone()..)
+                .take_while(|(start, _)| range.end().is_after(start))
+                .map(|(start, _)| start.clone()),
+        );
+        starts
+    }
+
+    /// Notes that `range` was proven: what `proven` covers now is done.
+    pub(super) fn note_progress(&mut self, range: &KeyRange, proven: &KeyRangeSet) {
+        if self.entries.is_empty() {
+            return;
+        }
+        for start in self.overlapping(range) {
+            let done = self
+                .entries
+                .get(&start)
+                .is_some_and(|entry| !entry.is_active() || proven.covers(&entry.range));
+            if done {
+                self.entries.remove(&start);
+            }
+        }
+    }
+
+    /// Returns the starts of the entries whose backoff is over.
+    pub(super) fn due(&self, now: Timestamp) -> Vec<Key> {
+        self.starts_where(|entry| matches!(entry.state, EntryState::Armed { due } if due <= now))
+    }
+
+    /// Returns the starts of the entries for which `test` holds.
+    pub(super) fn starts_where(&self, test: impl Fn(&Entry) -> bool) -> Vec<Key> {
+        self.entries
+            .iter()
+            .filter(|(_, entry)| test(entry))
+            .map(|(start, _)| start.clone())
+            .collect()
+    }
+
+    /// Returns when the next backoff ends.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.entries
+            .values()
+            .filter_map(|entry| match entry.state {
+                EntryState::Armed { due } => Some(due),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Returns the number of active entries.
+    pub(super) fn active(&self) -> u64 {
+        self.entries
+            .values()
+            .filter(|entry| entry.is_active())
+            .count() as u64
+    }
+
+    /// Checks that no two entries overlap.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut last: Option<&KeyRange> = None;
+        for (start, entry) in &self.entries {
+            if entry.range.start() != start {
+                return Err("a retry entry is filed under a key that is not its start".to_owned());
+            }
+            if last.is_some_and(|last| last.overlaps(&entry.range)) {
+                return Err("two retry entries overlap".to_owned());
+            }
+            last = Some(&entry.range);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+use super::asking::{Asking, FollowUp};
+use super::core::{Core, Stop};
+use super::session::Session;
+use super::shelf::TaskState;
+use super::{Proof, RequestId};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::range::{KeyRange, KeyRangeSet};
+use crate::region::{RegionId, Store, StoreId};
+
+/// Comparing what was proven with what the stores say now (rule R14), round by
+/// round until nothing differs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Verify {
+    /// The round under way: numbers from here on belong to it.
+    round: Option<RequestId>,
+    /// Rounds that found a difference.
+    pub(super) differences: u32,
+    /// Regions verified, once a round found no difference.
+    verified: Option<u64>,
+}
+
+impl Verify {
+    /// Moves on as far as possible. Returns whether the hold may begin.
+    pub(super) fn step(
+        &mut self,
+        core: &mut Core,
+        session: &mut Session,
+        asking: &mut Asking,
+    ) -> bool {
+        if core.is_stopping() {
+            return false;
+        }
+        if self.verified.is_none() {
+            self.step_round(core, session, asking);
+        }
+        let since_proof = asking.last_proof.unwrap_or(RequestId(u64::MAX));
+        self.verified.is_some()
+            && asking.is_complete(core)
+            && session.all_renewed_since(since_proof)
+    }
+
+    fn step_round(&mut self, core: &mut Core, session: &mut Session, asking: &mut Asking) {
+        match self.round {
+            None => {
+                // A read that is still in flight belongs to a second claimer;
+                // its refusal is what ends that claim.
+                if asking.is_complete(core) && asking.reads.is_empty() {
+                    self.begin_round(core, session, asking);
+                }
+            }
+            Some(mark) => {
+                let listed = asking
+                    .store_list_completed
+                    .is_some_and(|number| number >= mark)
+                    && session
+                        .stores
+                        .keys()
+                        .all(|store| asking.listings.is_complete_since(*store, mark));
+                if listed {
+                    self.end_round(core, asking, mark);
+                }
+            }
+        }
+    }
+
+    fn begin_round(&mut self, core: &mut Core, session: &mut Session, asking: &mut Asking) {
+        let mark = core.mark();
+        self.round = Some(mark);
+        session.renew_all(core);
+        asking.store_list_wanted = Some(mark);
+        for store in session.stores.keys() {
+            asking.listings.want(*store, mark);
+        }
+        asking.listings.start(core, session, true);
+    }
+
+    fn end_round(&mut self, core: &mut Core, asking: &mut Asking, mark: RequestId) {
+        self.round = None;
+        let round = asking.compare(core, mark);
+        if round.differing.is_empty() {
+            self.verified = Some(round.regions);
+            return;
+        }
+        self.differences = self.differences.saturating_add(1);
+        asking.uncover(core, &round.differing, self.differences);
+    }
+
+    pub(super) fn verified(&self) -> u64 {
+        self.verified.unwrap_or(0)
+    }
+}
+
+/// What a round of listings shows.
+struct Comparison {
+    regions: u64,
+    differing: KeyRangeSet,
+}
+
+impl Asking {
+    /// Compares every claim of the listings with the number `mark` or later
+    /// with what is proven.
+    fn compare(&self, core: &Core, mark: RequestId) -> Comparison {
+        let mut matched = KeyRangeSet::new();
+        let mut differing = KeyRangeSet::new();
+        let mut regions = 0;
+        for (store, shelf) in &self.shelves {
+            for id in shelf.ids_by_start() {
+                let Some(task) = shelf.get(id).filter(|task| task.claimed) else {
+                    continue;
+                };
+                let settled = task.seen.is_some_and(|number| number >= mark);
+                if settled && !matched.overlaps(&task.range) && self.is_proven(core, *store, id) {
+                    matched.insert(&task.range);
+                    regions += 1;
+                } else {
+                    differing.insert(&task.range);
+                }
+            }
+        }
+        for gap in matched.gaps(&core.config.target) {
+            differing.insert(&gap);
+        }
+        Comparison { regions, differing }
+    }
+
+    /// Returns whether this very region is proven, by this store or, when a
+    /// read proved it, by another one that led it before.
+    fn is_proven(&self, core: &Core, store: StoreId, id: RegionId) -> bool {
+        let Some(claimed) = self.shelves.get(&store).and_then(|shelf| shelf.get(id)) else {
+            return false;
+        };
+        if claimed.state == TaskState::Proven {
+            return true;
+        }
+        core.config.proof == Proof::Read
+            && self
+                .shelves
+                .values()
+                .filter_map(|shelf| shelf.get(id))
+                .any(|task| {
+                    task.state == TaskState::Proven
+                        && task.epoch == claimed.epoch
+                        && task.range == claimed.range
+                })
+    }
+
+    /// Takes back what differs, the proven and the claimed ranges, so that it is
+    /// asked again after a backoff.
+    fn uncover(&mut self, core: &mut Core, differing: &KeyRangeSet, rounds: u32) {
+        let mut uncovered = differing.clone();
+        for shelf in self.shelves.values_mut() {
+            for (_, task) in shelf.iter_mut() {
+                if task.state == TaskState::Proven && differing.overlaps(&task.range) {
+                    task.state = TaskState::Idle;
+                    uncovered.insert(&task.range);
+                    self.confirmed = self.confirmed.saturating_sub(1);
+                }
+            }
+        }
+        let ranges: Vec<KeyRange> = uncovered.iter().collect();
+        for range in &ranges {
+            self.proven.remove(range);
+        }
+        let follow_up = FollowUp {
+            at_least: core.backoff(rounds),
+            ..FollowUp::backoff()
+        };
+        for range in ranges {
+            self.fail(
+                core,
+                &range,
+                "what the stores claim differs from what was proven",
+                follow_up,
+            );
+        }
+    }
+
+    /// Takes in a list of the stores. A TiKV store that is new since was never
+    /// leased, so the attempt is worth nothing.
+    pub(super) fn handle_stores(
+        &mut self,
+        core: &mut Core,
+        session: &mut Session,
+        request: RequestId,
+        stores: &[Store],
+    ) {
+        if !self.store_list.is(request) {
+            core.ignore();
+            return;
+        }
+        self.store_list.finish();
+        self.store_list_completed = Some(request);
+        core.note_move();
+        core.pd_failure = None;
+        session.update_addresses(stores);
+        let new = stores
+            .iter()
+            .find(|store| store.takes_part() && !session.stores.contains_key(&store.id));
+        if let Some(store) = new {
+            core.stop(Stop::Retry(
+                Error::new(
+                    ErrorKind::LeaseLost,
+                    format!(
+                        "store {} at {} joined the cluster and is not suspended",
+                        store.id, store.address
+                    ),
+                )
+                .with_store(store.id),
+            ));
+        }
+    }
+
+    pub(super) fn store_list_failed(&mut self, core: &mut Core, failure: &Failure) {
+        if core.judge_pd(failure) {
+            self.store_list.fail(core);
+        }
+    }
+}
