@@ -17,8 +17,6 @@ mod board;
 mod builder;
 mod calls;
 mod clock;
-#[cfg(test)]
-mod death;
 mod error;
 mod guard;
 mod host;
