@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `snapshot-prepare`; all of it is in the library's module `cli`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    snapshot_prepare::cli::main()
+}

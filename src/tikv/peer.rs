@@ -12,7 +12,7 @@ use crate::error::{Failure, FailureKind};
 
 /// How many connections have to be lost in a row, each before the server said
 /// anything, until that counts as a refusal.
-pub(super) const REFUSALS: u32 = 3;
+const REFUSALS: u32 = 3;
 
 /// One server, a store or a member of PD: the connection for calls to it, and
 /// how often it turned connections away.
@@ -100,13 +100,6 @@ impl Peer {
         self.refusals.store(0, Ordering::Relaxed);
     }
 
-    /// Returns whether connections were closed without a word, but not yet often
-    /// enough to be sure of a refusal.
-    pub(super) fn may_yet_refuse(&self, kind: FailureKind) -> bool {
-        let lost = self.refusals.load(Ordering::Relaxed);
-        kind != FailureKind::Tls && (1..REFUSALS).contains(&lost)
-    }
-
     /// Returns what a failed call means, in the light of those before it.
     pub(super) fn judge(&self, status: &Status, place: Place, connection: &Connection) -> Failure {
         let failure = self.named(status::failure(status, place));
@@ -117,10 +110,7 @@ impl Peer {
         connection.give_up();
         let cut = matches!(
             failure.kind,
-            FailureKind::Transport
-                | FailureKind::Cancelled
-                | FailureKind::Tls
-                | FailureKind::WrongService
+            FailureKind::Transport | FailureKind::Cancelled
         );
         if !cut || connection.answers() > 0 {
             return failure;

@@ -35,13 +35,7 @@ struct Seen<'a> {
 /// Returns what a status means, and says it in words without keys.
 pub(super) fn failure(status: &Status, place: Place) -> Failure {
     let local = is_local(status);
-    let reason = h2_reason(status);
-    let words = if local && reason == Some(h2::Reason::FRAME_SIZE_ERROR) {
-        format!(
-            "{}: the server does not speak HTTP/2, or wants TLS",
-            chain(status)
-        )
-    } else if local {
+    let words = if local {
         chain(status)
     } else {
         status.message().to_owned()
@@ -50,7 +44,7 @@ pub(super) fn failure(status: &Status, place: Place) -> Failure {
         code: status.code(),
         words: &words,
         local,
-        reason,
+        reason: h2_reason(status),
     };
     let shown = if local { &words } else { without_keys(&words) };
     Failure::new(

@@ -8,4 +8,3 @@ mod timing;
 pub use kind::{FaultKind, FaultLevel};
 pub use plan::FaultPlan;
 pub use timing::Timing;
-pub(in crate::sim) use timing::log_uniform;

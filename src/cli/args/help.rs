@@ -1,0 +1,104 @@
+use crate::cli::exit::Outcome;
+
+pub(crate) const ABOUT: &str = "\
+Brings a TiKV cluster into the state in which volume snapshots of all its \
+stores fit together, proves it, holds it while they are taken, and says \
+afterwards whether it truly held.
+
+It takes no snapshots itself, chooses no backup timestamp, and pauses neither \
+GC nor PD's schedulers: that is the caller's part.";
+
+const EXAMPLES: &str = "\
+Examples:
+  See it work, on a simulated cluster:
+    snapshot-prepare demo
+  Could a run start now? Looks only:
+    snapshot-prepare check --pd 10.0.0.1:2379
+  Hold the cluster while a command takes the snapshots:
+    snapshot-prepare run --pd 10.0.0.1:2379,10.0.0.2:2379 -- ./take-snapshots.sh
+  Hold it until Ctrl-C, with a file that says when:
+    snapshot-prepare run --pd 10.0.0.1:2379 --ready-file /run/held
+
+";
+
+pub(crate) fn top() -> String {
+    format!(
+        "{EXAMPLES}{}\n\
+         Logs go to standard error; RUST_LOG=snapshot_prepare=debug tells more.",
+        Outcome::table()
+    )
+}
+
+pub(crate) const RUN: &str = "\
+Dials every store, suspends them all (no split, merge, move, bulk load or \
+leader transfer), waits until each region's leader has applied its log, proves \
+it with a read served by that leader, compares everything once more, and holds.
+
+With a COMMAND: runs it during the hold and then releases. Without one: holds \
+until SIGINT or SIGTERM and then releases. Use the snapshots only if the exit \
+code is 0.
+
+The command runs in a process group of its own. If the hold is lost the group \
+gets SIGTERM and, 10 s later, SIGKILL. SIGINT, SIGTERM and SIGHUP are passed \
+on to it. Its standard input is ours, or empty when that is a terminal. In its \
+environment:
+  SNAPSHOT_PREPARE_CLUSTER_ID  the cluster's id
+  SNAPSHOT_PREPARE_STORES      the held stores: id=address,id=address,...
+  SNAPSHOT_PREPARE_TSO         PD's timestamp in the hold; absent if PD gave none
+  SNAPSHOT_PREPARE_HELD_AT     when the hold began, RFC 3339";
+
+pub(crate) fn run() -> String {
+    format!(
+        "Examples:\n  \
+         snapshot-prepare run --pd pd-0:2379,pd-1:2379 -- ./take-snapshots.sh\n  \
+         snapshot-prepare run --pd https://pd-0:2379 --ca ca.pem --cert me.pem --key me.key \\\n      \
+         --output json --ready-file /run/held\n\n{}",
+        Outcome::table()
+    )
+}
+
+pub(crate) const CHECK: &str = "\
+Lists stores and regions and asks every store for the regions it leads. Opens \
+no prepare stream and takes no lease, so it disturbs neither the cluster nor a \
+run of somebody else. Exit code 0 when a run could start now, 10 when not.";
+
+pub(crate) const DEMO: &str = "\
+Does what `run` does, with the same client over real gRPC, against a simulated \
+cluster that lives in this process. At the end the simulation is asked whether \
+what was said is true.";
+
+pub(crate) fn demo() -> String {
+    format!(
+        "Examples:\n  \
+         snapshot-prepare demo\n  \
+         snapshot-prepare demo --regions 20000 --faults light -- sleep 3\n  \
+         snapshot-prepare demo --layout regions.json --output json -- true\n\n{}",
+        Outcome::table()
+    )
+}
+
+pub(crate) const SERVE: &str = "\
+Serves a simulated cluster on loopback until SIGINT or SIGTERM. The first line \
+on standard output is always a JSON line that says where PD is:
+  {\"event\":\"serving\",\"pd\":\"127.0.0.1:41873\",\"stores\":[...],...}";
+
+pub(crate) fn serve() -> String {
+    "Examples:\n  \
+     snapshot-prepare serve --listen 127.0.0.1:2379\n  \
+     snapshot-prepare check --pd 127.0.0.1:2379      (in another terminal)\n  \
+     snapshot-prepare run --pd 127.0.0.1:2379 -- sleep 2"
+        .to_owned()
+}
+
+pub(crate) const SIMULATE: &str = "\
+Runs the state machine against the simulated cluster in virtual time, once per \
+seed, and asks the simulation each time whether what was said is true. Shows \
+how the runs ended and how to repeat the ones that broke a property. Exit code \
+1 if one did.";
+
+pub(crate) fn simulate() -> String {
+    "Examples:\n  \
+     snapshot-prepare simulate --seeds 1..=1000\n  \
+     snapshot-prepare simulate --seeds 42 --faults light"
+        .to_owned()
+}

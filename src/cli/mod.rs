@@ -1,0 +1,19 @@
+//! The program `snapshot-prepare`.
+//!
+//! [`main`] is all of it that a program needs; what it does is written in its
+//! `--help` and in the README.
+
+mod app;
+mod args;
+mod check;
+mod demo;
+mod exit;
+mod hold;
+mod output;
+mod process;
+mod run;
+mod seed;
+mod serve;
+mod simulate;
+
+pub use app::main;
