@@ -45,6 +45,29 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, for tables and tests.
+    pub const ALL: [Self; 19] = [
+        Self::Config,
+        Self::PrepareTimeout,
+        Self::Unreachable,
+        Self::Unsupported,
+        Self::Tls,
+        Self::Unauthenticated,
+        Self::WrongService,
+        Self::WrongCluster,
+        Self::Superseded,
+        Self::ForeignLease,
+        Self::LeaseLost,
+        Self::StreamLost,
+        Self::HoldTimeout,
+        Self::LockLost,
+        Self::ReleaseUnconfirmed,
+        Self::Locked,
+        Self::Cancelled,
+        Self::Oracle,
+        Self::Internal,
+    ];
+
     /// Returns the kind's name in snake case, as the program prints it.
     pub const fn as_str(self) -> &'static str {
         match self {
