@@ -17,6 +17,8 @@ mod board;
 mod builder;
 mod calls;
 mod clock;
+#[cfg(test)]
+mod death;
 mod error;
 mod guard;
 mod host;

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::board::{Board, CloseBoard, Line};
+use super::builder::LockLost;
 use super::calls::Calls;
 use super::clock::Ticker;
 use super::inbox::{CallInput, Inbox, Taken};
@@ -35,7 +36,7 @@ pub(super) struct Setup<C> {
     pub(super) valid_until: Arc<ValidUntil>,
     pub(super) notices: Vec<mpsc::UnboundedSender<Notice>>,
     pub(super) board: Arc<Board>,
-    pub(super) lock_lost: Option<super::builder::LockLost>,
+    pub(super) lock_lost: Option<LockLost>,
 }
 
 /// Runs a machine to its end. Whatever happens, the status says how it ended,
@@ -67,6 +68,18 @@ pub(super) async fn run<C: ClusterClient>(setup: Setup<C>) {
         }
         status.ended = Some(Arc::new(ended));
     });
+}
+
+/// Waits for the lock's loss. A watcher that panics can tell no more, so that
+/// counts as the loss.
+async fn watch_lock(lock_lost: LockLost, signals: Arc<Signals>, board: Arc<Board>) {
+    if let Err(panic) = AssertUnwindSafe(lock_lost.0).catch_unwind().await {
+        board.line(Line::Panicked {
+            what: "the watcher of the lock",
+            message: panic_message(&*panic),
+        });
+    }
+    signals.lock_lost();
 }
 
 /// The loop that owns the machine. It never waits for anything but the next
@@ -106,10 +119,7 @@ impl<C: ClusterClient> Loop<C> {
         let mut tasks = JoinSet::new();
         if let Some(lock_lost) = setup.lock_lost {
             let signals = Arc::clone(&setup.signals);
-            tasks.spawn(async move {
-                lock_lost.0.await;
-                signals.lock_lost();
-            });
+            tasks.spawn(watch_lock(lock_lost, signals, Arc::clone(&board)));
         }
         Ok(Self {
             machine,
