@@ -5,9 +5,30 @@
 //!   generated or read from a dump of a real cluster.
 //! - [`model`]: PD and the stores as a pure state machine in virtual time.
 //! - [`fault`]: what goes wrong there.
+//! - [`client`]: that cluster as a [`ClusterClient`](crate::cluster::ClusterClient),
+//!   in the same process.
+//! - [`server`]: that cluster over gRPC on loopback.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "runs in real time"
+)]
+pub mod client;
 pub mod fault;
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "runs in real time"
+)]
+mod hub;
 pub mod layout;
 pub mod model;
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "runs in real time"
+)]
+pub mod server;

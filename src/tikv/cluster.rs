@@ -10,7 +10,7 @@ use super::dial::Dialer;
 use super::listing::TikvClaims;
 use super::members::{self, Membership};
 use super::pd::{Pd, summary};
-use super::peer::Peer;
+use super::peer::{Peer, REFUSALS};
 use super::reads::{Reader, TikvReads};
 use super::status::Place;
 use super::stores::Stores;
@@ -277,8 +277,7 @@ async fn learn_cluster_id(peers: &[Arc<Peer>], options: &Options) -> Result<u64,
     let mut answers: FuturesUnordered<_> = peers
         .iter()
         .map(|peer| async move {
-            let asked = members::ask(peer, None, options.max_answer_bytes);
-            let answer = timeout(options.connect_timeout, asked).await;
+            let answer = timeout(options.connect_timeout, introduce(peer, options)).await;
             (
                 peer,
                 answer.unwrap_or_else(|_| Err(no_answer(peer, options))),
@@ -310,6 +309,21 @@ async fn learn_cluster_id(peers: &[Arc<Peer>], options: &Options) -> Result<u64,
     first
         .map(|(_, membership)| membership.cluster_id)
         .ok_or_else(|| unreachable(&failures))
+}
+
+/// Asks one endpoint. One that closes the connection without a word is asked
+/// again until it is clear that it does so to everybody it does not know.
+async fn introduce(peer: &Arc<Peer>, options: &Options) -> Result<Membership, Failure> {
+    let mut answer = members::ask(peer, None, options.max_answer_bytes).await;
+    for _ in 1..REFUSALS {
+        match &answer {
+            Err(failure) if peer.may_yet_refuse(failure.kind) => {
+                answer = members::ask(peer, None, options.max_answer_bytes).await;
+            }
+            _ => break,
+        }
+    }
+    answer
 }
 
 fn no_answer(peer: &Peer, options: &Options) -> Failure {

@@ -12,7 +12,7 @@ use crate::error::{Failure, FailureKind};
 
 /// How many connections have to be lost in a row, each before the server said
 /// anything, until that counts as a refusal.
-const REFUSALS: u32 = 3;
+pub(super) const REFUSALS: u32 = 3;
 
 /// One server, a store or a member of PD: the connection for calls to it, and
 /// how often it turned connections away.
@@ -100,6 +100,13 @@ impl Peer {
         self.refusals.store(0, Ordering::Relaxed);
     }
 
+    /// Returns whether connections were closed without a word, but not yet often
+    /// enough to be sure of a refusal.
+    pub(super) fn may_yet_refuse(&self, kind: FailureKind) -> bool {
+        let lost = self.refusals.load(Ordering::Relaxed);
+        kind != FailureKind::Tls && (1..REFUSALS).contains(&lost)
+    }
+
     /// Returns what a failed call means, in the light of those before it.
     pub(super) fn judge(&self, status: &Status, place: Place, connection: &Connection) -> Failure {
         let failure = self.named(status::failure(status, place));
@@ -110,7 +117,10 @@ impl Peer {
         connection.give_up();
         let cut = matches!(
             failure.kind,
-            FailureKind::Transport | FailureKind::Cancelled
+            FailureKind::Transport
+                | FailureKind::Cancelled
+                | FailureKind::Tls
+                | FailureKind::WrongService
         );
         if !cut || connection.answers() > 0 {
             return failure;

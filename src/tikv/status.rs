@@ -35,7 +35,13 @@ struct Seen<'a> {
 /// Returns what a status means, and says it in words without keys.
 pub(super) fn failure(status: &Status, place: Place) -> Failure {
     let local = is_local(status);
-    let words = if local {
+    let reason = h2_reason(status);
+    let words = if local && reason == Some(h2::Reason::FRAME_SIZE_ERROR) {
+        format!(
+            "{}: the server does not speak HTTP/2, or wants TLS",
+            chain(status)
+        )
+    } else if local {
         chain(status)
     } else {
         status.message().to_owned()
@@ -44,7 +50,7 @@ pub(super) fn failure(status: &Status, place: Place) -> Failure {
         code: status.code(),
         words: &words,
         local,
-        reason: h2_reason(status),
+        reason,
     };
     let shown = if local { &words } else { without_keys(&words) };
     Failure::new(

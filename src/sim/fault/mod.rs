@@ -8,3 +8,4 @@ mod timing;
 pub use kind::{FaultKind, FaultLevel};
 pub use plan::FaultPlan;
 pub use timing::Timing;
+pub(in crate::sim) use timing::log_uniform;

@@ -20,7 +20,9 @@ pub struct FaultPlan {
     pub timing: Timing,
     /// How often each kind of fault strikes.
     pub strikes: BTreeMap<FaultKind, u32>,
-    /// Faults stop this long after the start, and what they broke is mended
+    /// How long the cluster has been running when a client comes.
+    pub warm_up: Duration,
+    /// Faults stop this long after the warm-up, and what they broke is mended
     /// (save a store that is gone).
     pub stop_after: Duration,
     /// How long a fault lasts, at the most.
@@ -107,11 +109,16 @@ impl FaultPlan {
             FaultLevel::Heavy => (5_000, 90_000),
         };
         let stop_after = Duration::from_millis(log_uniform(&mut rng, shortest, longest));
+        let warm_up = match level {
+            FaultLevel::None => 0,
+            FaultLevel::Light | FaultLevel::Heavy => log_uniform(&mut rng, 10, 30_000),
+        };
         Self {
             level,
             seed,
             timing,
             strikes,
+            warm_up: Duration::from_millis(warm_up),
             stop_after,
             longest: match level {
                 FaultLevel::None | FaultLevel::Light => Duration::from_secs(2),
@@ -151,8 +158,8 @@ impl fmt::Display for FaultPlan {
         }
         write!(
             f,
-            " stop_after={:?} longest={:?} {:?}",
-            self.stop_after, self.longest, self.timing
+            " warm_up={:?} stop_after={:?} longest={:?} {:?}",
+            self.warm_up, self.stop_after, self.longest, self.timing
         )
     }
 }

@@ -7,10 +7,26 @@
 //! the instant at which it reaches the client.
 
 mod api;
+mod calls;
 mod cluster;
+mod command;
+mod event;
+mod history;
+mod lease;
+mod net;
+mod node;
+mod pd;
+mod peer;
+mod raft;
+mod stream;
+mod strike;
 
 pub use api::{
     Answer, CallId, Code, ModelRegionError, ReadKind, ReadRequest, RegionErrorDetail, Request,
     Status, StreamReply,
 };
 pub use cluster::Cluster;
+pub use node::StorageMode;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+use std::collections::BTreeMap;
+
+use super::CallId;
+use crate::progress::PhaseName;
+use crate::region::{RegionId, StoreId};
+use crate::sim::fault::FaultKind;
+use crate::time::Timestamp;
+
+/// What happened in the cluster, as the oracle needs it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sim) struct History {
+    /// Every proposal of a kind that a lease refuses, by its number.
+    pub(in crate::sim) commands: BTreeMap<u64, CommandRecord>,
+    /// Every merge of which the first step was applied somewhere, by the number
+    /// of its prepare merge.
+    pub(in crate::sim) merges: BTreeMap<u64, MergeRecord>,
+    /// When each store was suspended: intervals without a break, the end open.
+    pub(in crate::sim) leases: BTreeMap<StoreId, Vec<Interval>>,
+    /// What was served on each prepare stream of a client.
+    pub(in crate::sim) streams: BTreeMap<CallId, StreamRecord>,
+    /// How often each fault struck, by the phase of the run.
+    pub(in crate::sim) strikes: BTreeMap<(FaultKind, PhaseName), u64>,
+    /// Dials of stores that must never be dialed.
+    pub(in crate::sim) forbidden: Vec<StoreId>,
+    /// Everything that clients asked.
+    pub(in crate::sim) requests: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::sim) struct CommandRecord {
+    pub(in crate::sim) name: &'static str,
+    pub(in crate::sim) region: RegionId,
+    pub(in crate::sim) store: StoreId,
+    pub(in crate::sim) proposed: Timestamp,
+    pub(in crate::sim) committed: Option<Timestamp>,
+    /// When a leader had applied it first.
+    pub(in crate::sim) applied_by_leader: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct MergeRecord {
+    pub(in crate::sim) source: RegionId,
+    pub(in crate::sim) prepared: Timestamp,
+    pub(in crate::sim) resolved: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) struct Interval {
+    pub(in crate::sim) start: Timestamp,
+    pub(in crate::sim) end: Timestamp,
+}
+
+/// A renewal as the store served it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct Served {
+    pub(in crate::sim) at: Timestamp,
+    pub(in crate::sim) seconds: u64,
+    pub(in crate::sim) valid: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::sim) struct StreamRecord {
+    pub(in crate::sim) store: StoreId,
+    pub(in crate::sim) updates: Vec<Served>,
+    /// When the first wait was taken in.
+    pub(in crate::sim) first_wait: Option<Timestamp>,
+    pub(in crate::sim) finish: Option<(Timestamp, bool)>,
+    /// Regions asked for and not answered.
+    pub(in crate::sim) in_flight: BTreeMap<RegionId, u32>,
+    pub(in crate::sim) waiting: u64,
+    /// The most that were in flight at once.
+    pub(in crate::sim) most_waiting: u64,
+    /// A region that was asked for while an earlier wait for it was unanswered.
+    pub(in crate::sim) asked_twice: Option<RegionId>,
+}
+
+impl StreamRecord {
+    pub(super) fn new(store: StoreId) -> Self {
+        Self {
+            store,
+            updates: Vec::new(),
+            first_wait: None,
+            finish: None,
+            in_flight: BTreeMap::new(),
+            waiting: 0,
+            most_waiting: 0,
+            asked_twice: None,
+        }
+    }
+}
+
+impl History {
+    pub(super) fn proposed(&mut self, id: u64, record: CommandRecord) {
+        self.commands.insert(id, record);
+    }
+
+    pub(super) fn committed(&mut self, id: u64, now: Timestamp) {
+        if let Some(record) = self.commands.get_mut(&id) {
+            record.committed.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn applied_by_leader(&mut self, id: u64, now: Timestamp) {
+        if let Some(record) = self.commands.get_mut(&id) {
+            record.applied_by_leader.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn merge_prepared(&mut self, id: u64, source: RegionId, now: Timestamp) {
+        self.merges.entry(id).or_insert(MergeRecord {
+            source,
+            prepared: now,
+            resolved: None,
+        });
+    }
+
+    pub(super) fn merge_resolved(&mut self, id: u64, now: Timestamp) {
+        if let Some(merge) = self.merges.get_mut(&id) {
+            merge.resolved.get_or_insert(now);
+        }
+    }
+
+    /// Notes a lease taken or renewed at `now` that ends at `end`.
+    pub(super) fn leased(&mut self, store: StoreId, was: bool, now: Timestamp, end: Timestamp) {
+        let intervals = self.leases.entry(store).or_default();
+        match intervals.last_mut() {
+            Some(last) if was => last.end = end,
+            _ => intervals.push(Interval { start: now, end }),
+        }
+    }
+
+    /// Notes that a lease in force ended before its time.
+    pub(super) fn lease_ended(&mut self, store: StoreId, now: Timestamp) {
+        if let Some(last) = self.leases.get_mut(&store).and_then(|list| list.last_mut()) {
+            last.end = last.end.min(now);
+        }
+    }
+
+    pub(super) fn struck(&mut self, kind: FaultKind, phase: PhaseName) {
+        *self.strikes.entry((kind, phase)).or_default() += 1;
+    }
+
+    pub(super) fn wait_sent(&mut self, call: CallId, region: RegionId) {
+        if let Some(stream) = self.streams.get_mut(&call) {
+            let count = stream.in_flight.entry(region).or_default();
+            *count += 1;
+            if *count > 1 {
+                stream.asked_twice.get_or_insert(region);
+            }
+            stream.waiting += 1;
+            stream.most_waiting = stream.most_waiting.max(stream.waiting);
+        }
+    }
+
+    pub(super) fn wait_answered(&mut self, call: CallId, region: RegionId) {
+        if let Some(stream) = self.streams.get_mut(&call)
+            && let Some(count) = stream.in_flight.get_mut(&region)
+        {
+            *count -= 1;
+            if *count == 0 {
+                stream.in_flight.remove(&region);
+            }
+            stream.waiting -= 1;
+        }
+    }
+
+    /// Returns the stretch without a break in which `store` was suspended at
+    /// `at`.
+    pub(in crate::sim) fn suspended_at(&self, store: StoreId, at: Timestamp) -> Option<Interval> {
+        self.leases
+            .get(&store)?
+            .iter()
+            .rev()
+            .find(|interval| interval.start <= at && at < interval.end)
+            .copied()
+    }
+}

@@ -1,0 +1,277 @@
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use futures_util::stream::{self, BoxStream, StreamExt};
+use snapshot_prepare::pb::backup::backup_server::{Backup, BackupServer};
+use snapshot_prepare::pb::backup::{
+    CheckAdminRequest, CheckAdminResponse, PrepareSnapshotBackupEventType,
+    PrepareSnapshotBackupRequest, PrepareSnapshotBackupResponse,
+};
+use snapshot_prepare::pb::kvrpcpb::{
+    BatchGetRequest, BatchGetResponse, Context, KeyError, KvPair, RawBatchGetRequest,
+    RawBatchGetResponse,
+};
+use snapshot_prepare::pb::tikvpb::tikv_server::{Tikv, TikvServer};
+use snapshot_prepare::pb::{errorpb, metapb};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Server, ServerTlsConfig};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::support::{Host, listen};
+
+/// How the store stores, as far as reads without keys show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Storage {
+    #[default]
+    V1,
+    V1Ttl,
+    V2,
+    /// Refuses both kinds of read.
+    Neither,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) storage: Storage,
+    /// Regions whose reads are never answered.
+    pub(crate) hanging: Vec<u64>,
+    /// Regions of which the store is not the leader.
+    pub(crate) followed: Vec<u64>,
+    /// What listings answer, or why not.
+    pub(crate) claims: Vec<CheckAdminResponse>,
+    pub(crate) listing_fails: Option<Status>,
+    pub(crate) listing_ends_in: Option<Status>,
+    pub(crate) reads: Vec<(Context, u64, bool)>,
+    pub(crate) keys_seen: usize,
+    pub(crate) now: usize,
+    pub(crate) most_at_once: usize,
+    pub(crate) listings: usize,
+}
+
+/// A store: listings, reads, and prepare streams that only answer leases.
+#[derive(Clone)]
+pub(crate) struct FakeStore {
+    pub(crate) address: SocketAddr,
+    script: Arc<Mutex<Script>>,
+    host: Arc<tokio::sync::Mutex<Host>>,
+    /// While false, reads wait.
+    pub(crate) gate: Arc<watch::Sender<bool>>,
+}
+
+impl FakeStore {
+    pub(crate) async fn start() -> Self {
+        let (listener, _) = listen().await;
+        Self::start_on(listener, None)
+    }
+
+    pub(crate) async fn start_with(tls: ServerTlsConfig) -> Self {
+        let (listener, _) = listen().await;
+        Self::start_on(listener, Some(tls))
+    }
+
+    pub(crate) fn start_on(listener: TcpListener, tls: Option<ServerTlsConfig>) -> Self {
+        let address = listener.local_addr().expect("bound");
+        let script = Arc::new(Mutex::new(Script::default()));
+        let gate = Arc::new(watch::Sender::new(true));
+        let service = Service {
+            script: script.clone(),
+            gate: gate.clone(),
+        };
+        let mut server = Server::builder();
+        if let Some(tls) = tls {
+            server = server.tls_config(tls).expect("sound TLS");
+        }
+        let router = server
+            .add_service(BackupServer::new(service.clone()))
+            .add_service(TikvServer::new(service));
+        let host = Host::start(listener, |listener| async move {
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            router.serve_with_incoming(incoming).await.expect("serving");
+        });
+        Self {
+            address,
+            script,
+            host: Arc::new(tokio::sync::Mutex::new(host)),
+            gate,
+        }
+    }
+
+    pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("no panic before")
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.host.lock().await.stop().await;
+    }
+}
+
+/// A claim of a region that spans `[id, id + 1)` in decimal digits.
+pub(crate) fn claim(id: u64) -> CheckAdminResponse {
+    CheckAdminResponse {
+        error: None,
+        region: Some(metapb::Region {
+            id,
+            start_key: format!("{id:020}").into(),
+            end_key: format!("{:020}", id + 1).into(),
+            region_epoch: Some(metapb::RegionEpoch {
+                conf_ver: 1,
+                version: 2,
+            }),
+            peers: vec![metapb::Peer {
+                id: id + 1000,
+                store_id: 1,
+                role: metapb::PeerRole::IncomingVoter.into(),
+                is_witness: false,
+            }],
+        }),
+        has_pending_admin: id % 2 == 1,
+    }
+}
+
+#[derive(Clone)]
+struct Service {
+    script: Arc<Mutex<Script>>,
+    gate: Arc<watch::Sender<bool>>,
+}
+
+impl Service {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("no panic before")
+    }
+
+    async fn read(&self, context: Context, version: u64, raw: bool, keys: usize) -> Read {
+        let region_id = context.region_id;
+        let (storage, followed, hanging) = {
+            let mut script = self.script();
+            script.reads.push((context, version, raw));
+            script.keys_seen += keys;
+            script.now += 1;
+            script.most_at_once = script.most_at_once.max(script.now);
+            (
+                script.storage,
+                script.followed.contains(&region_id),
+                script.hanging.contains(&region_id),
+            )
+        };
+        let mut gate = self.gate.subscribe();
+        gate.wait_for(|open| *open).await.expect("the gate stands");
+        if hanging {
+            std::future::pending::<()>().await;
+        }
+        self.script().now -= 1;
+        let refused = match storage {
+            Storage::V1 => false,
+            Storage::V1Ttl => !raw,
+            Storage::V2 => raw,
+            Storage::Neither => true,
+        };
+        if refused {
+            Read::WrongApiVersion
+        } else if followed {
+            Read::NotLeader(errorpb::Error {
+                message: "not leader".to_owned(),
+                not_leader: Some(errorpb::NotLeader {
+                    region_id,
+                    leader: None,
+                }),
+                ..errorpb::Error::default()
+            })
+        } else {
+            Read::Served
+        }
+    }
+}
+
+enum Read {
+    Served,
+    NotLeader(errorpb::Error),
+    WrongApiVersion,
+}
+
+fn api_version_error() -> KeyError {
+    KeyError {
+        abort: "Error(ApiVersionNotMatched { storage_api_version: V2, req_api_version: V1 })"
+            .to_owned(),
+        ..KeyError::default()
+    }
+}
+
+fn error_pair() -> KvPair {
+    KvPair {
+        error: Some(api_version_error()),
+        ..KvPair::default()
+    }
+}
+
+#[tonic::async_trait]
+impl Tikv for Service {
+    async fn kv_batch_get(
+        &self,
+        request: Request<BatchGetRequest>,
+    ) -> Result<Response<BatchGetResponse>, Status> {
+        let request = request.into_inner();
+        let context = request.context.unwrap_or_default();
+        let read = self.read(context, request.version, false, request.keys.len());
+        let mut answer = BatchGetResponse::default();
+        match read.await {
+            Read::Served => {}
+            Read::NotLeader(error) => answer.region_error = Some(error),
+            Read::WrongApiVersion => {
+                answer.error = Some(api_version_error());
+                answer.pairs = vec![error_pair()];
+            }
+        }
+        Ok(Response::new(answer))
+    }
+
+    async fn raw_batch_get(
+        &self,
+        request: Request<RawBatchGetRequest>,
+    ) -> Result<Response<RawBatchGetResponse>, Status> {
+        let request = request.into_inner();
+        let context = request.context.unwrap_or_default();
+        let mut answer = RawBatchGetResponse::default();
+        match self.read(context, 0, true, request.keys.len()).await {
+            Read::Served => {}
+            Read::NotLeader(error) => answer.region_error = Some(error),
+            Read::WrongApiVersion => answer.pairs = vec![error_pair()],
+        }
+        Ok(Response::new(answer))
+    }
+}
+
+#[tonic::async_trait]
+impl Backup for Service {
+    type PrepareSnapshotBackupStream =
+        BoxStream<'static, Result<PrepareSnapshotBackupResponse, Status>>;
+    type CheckPendingAdminOpStream = BoxStream<'static, Result<CheckAdminResponse, Status>>;
+
+    async fn prepare_snapshot_backup(
+        &self,
+        request: Request<Streaming<PrepareSnapshotBackupRequest>>,
+    ) -> Result<Response<Self::PrepareSnapshotBackupStream>, Status> {
+        let answers = request.into_inner().map(|request| {
+            request.map(|_| PrepareSnapshotBackupResponse {
+                ty: PrepareSnapshotBackupEventType::UpdateLeaseResult.into(),
+                ..PrepareSnapshotBackupResponse::default()
+            })
+        });
+        Ok(Response::new(answers.boxed()))
+    }
+
+    async fn check_pending_admin_op(
+        &self,
+        _: Request<CheckAdminRequest>,
+    ) -> Result<Response<Self::CheckPendingAdminOpStream>, Status> {
+        let mut script = self.script();
+        script.listings += 1;
+        if let Some(status) = script.listing_fails.clone() {
+            return Err(status);
+        }
+        let ending = script.listing_ends_in.clone().map(Err);
+        let claims = script.claims.clone().into_iter().map(Ok);
+        Ok(Response::new(stream::iter(claims.chain(ending)).boxed()))
+    }
+}

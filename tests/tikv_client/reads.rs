@@ -1,0 +1,188 @@
+//! Leader reads.
+
+use std::collections::BTreeMap;
+
+use snapshot_prepare::cluster::{Batches, ClusterClient};
+use snapshot_prepare::error::{Failure, FailureKind};
+use snapshot_prepare::region::{
+    PeerId, ReadAnswer, ReadTarget, RegionEpoch, RegionErrorKind, RegionId,
+};
+use snapshot_prepare::tikv::{Options, Security, TikvCluster};
+
+use crate::fake_pd::FakePd;
+use crate::fake_store::{FakeStore, Storage};
+use crate::support::{connect, soon, store_at};
+
+fn target(id: u64) -> ReadTarget {
+    ReadTarget {
+        region_id: RegionId(id),
+        epoch: RegionEpoch {
+            conf_ver: 3,
+            version: 4,
+        },
+        peer_id: PeerId(id + 1000),
+    }
+}
+
+async fn read_all(
+    cluster: &TikvCluster,
+    store: &FakeStore,
+    ids: impl IntoIterator<Item = u64>,
+) -> Result<BTreeMap<u64, Option<RegionErrorKind>>, Failure> {
+    soon(async {
+        let targets = ids.into_iter().map(target).collect();
+        let mut reads = cluster
+            .leader_reads(&store_at(store.address), targets)
+            .await?;
+        let mut found = BTreeMap::new();
+        while let Some(batch) = reads.next().await {
+            for ReadAnswer {
+                region_id, result, ..
+            } in batch?
+            {
+                let kind = result.err().map(|error| error.kind);
+                assert_eq!(found.insert(region_id.0, kind), None, "answered twice");
+            }
+        }
+        Ok(found)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn each_target_is_answered_once_and_asked_as_a_leader() {
+    let store = FakeStore::start().await;
+    store.script().followed = vec![7];
+    let cluster = connect(FakePd::start().await.url()).await;
+    let found = read_all(&cluster, &store, 1..=200).await.expect("it reads");
+    assert_eq!(found.len(), 200);
+    for (id, kind) in found {
+        assert_eq!(kind, (id == 7).then_some(RegionErrorKind::NotLeader));
+    }
+    let script = store.script();
+    assert_eq!((script.reads.len(), script.keys_seen), (200, 0));
+    for (context, version, raw) in &script.reads {
+        assert!(!raw && !context.replica_read && !context.stale_read);
+        assert_eq!((*version, context.api_version), (u64::MAX, 0));
+        assert_eq!((context.term, context.cluster_id), (0, 7));
+        let peer = context.peer.expect("a peer");
+        assert_eq!((peer.id, peer.store_id), (context.region_id + 1000, 1));
+        let epoch = context.region_epoch.expect("an epoch");
+        assert_eq!((epoch.conf_ver, epoch.version), (3, 4));
+    }
+}
+
+#[tokio::test]
+async fn the_reads_under_way_are_bounded() {
+    let store = FakeStore::start().await;
+    store.gate.send_replace(false);
+    let pd = FakePd::start().await;
+    let mut options = Options::default();
+    options.reads_in_flight = 5;
+    let cluster = soon(TikvCluster::connect([pd.url()], Security::none(), options))
+        .await
+        .expect("PD is there");
+    let open = async {
+        while store.script().now < 5 {
+            tokio::task::yield_now().await;
+        }
+        store.gate.send_replace(true);
+    };
+    let (found, ()) = tokio::join!(read_all(&cluster, &store, 1..=40), open);
+    assert_eq!(found.expect("it reads").len(), 40);
+    assert_eq!(store.script().most_at_once, 5);
+}
+
+#[tokio::test]
+async fn one_read_that_hangs_holds_nothing_up() {
+    let store = FakeStore::start().await;
+    store.script().hanging = vec![2];
+    let cluster = connect(FakePd::start().await.url()).await;
+    let targets = (1..=100).map(target).collect();
+    let mut reads = soon(cluster.leader_reads(&store_at(store.address), targets))
+        .await
+        .expect("it begins");
+    let mut found = Vec::new();
+    while found.len() < 99 {
+        let batch = soon(reads.next()).await.expect("more to come");
+        found.extend(batch.expect("it reads"));
+    }
+    assert!(
+        found
+            .iter()
+            .all(|answer| answer.result.is_ok() && answer.region_id.0 != 2)
+    );
+}
+
+#[tokio::test]
+async fn the_kind_of_read_follows_the_storage_and_is_remembered() {
+    for (storage, kv, raw) in [
+        (Storage::V1, 12, 0),
+        (Storage::V2, 12, 0),
+        (Storage::V1Ttl, 1, 12),
+    ] {
+        let store = FakeStore::start().await;
+        store.script().storage = storage;
+        let cluster = connect(FakePd::start().await.url()).await;
+        for round in [1..=1, 2..=12] {
+            let found = read_all(&cluster, &store, round).await.expect("it reads");
+            assert!(found.values().all(Option::is_none), "{storage:?} {found:?}");
+        }
+        let script = store.script();
+        let raw_reads = script.reads.iter().filter(|(_, _, raw)| *raw).count();
+        assert_eq!(
+            (script.reads.len() - raw_reads, raw_reads),
+            (kv, raw),
+            "{storage:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_storage_that_changes_is_followed_and_one_that_refuses_all_is_told() {
+    let store = FakeStore::start().await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    for storage in [Storage::V1Ttl, Storage::V2, Storage::V1Ttl] {
+        store.script().storage = storage;
+        let found = read_all(&cluster, &store, [1]).await.expect("it reads");
+        assert_eq!(found[&1], None, "{storage:?}");
+    }
+    store.script().storage = Storage::Neither;
+    let found = read_all(&cluster, &store, [1]).await.expect("it reads");
+    assert_eq!(found[&1], Some(RegionErrorKind::Unsupported));
+}
+
+#[tokio::test]
+async fn a_store_that_goes_down_ends_the_reads_with_a_failure() {
+    let store = FakeStore::start().await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    store.gate.send_replace(false);
+    let stop = async {
+        while store.script().now < 3 {
+            tokio::task::yield_now().await;
+        }
+        store.stop().await;
+    };
+    let (found, ()) = tokio::join!(read_all(&cluster, &store, 1..=3), stop);
+    let kind = found.expect_err("it is gone").kind;
+    assert!(
+        matches!(
+            kind,
+            FailureKind::Transport | FailureKind::Unavailable | FailureKind::Cancelled
+        ),
+        "{kind:?}"
+    );
+    let failure = soon(cluster.leader_reads(&store_at(store.address), vec![target(1)]))
+        .await
+        .map(drop)
+        .expect_err("nobody listens");
+    assert_eq!(failure.kind, FailureKind::Unavailable);
+}
+
+#[tokio::test]
+async fn no_targets_make_no_calls() {
+    let store = FakeStore::start().await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    assert_eq!(read_all(&cluster, &store, []).await, Ok(BTreeMap::new()));
+    assert!(store.script().reads.is_empty());
+}
