@@ -100,7 +100,7 @@ impl Asking {
         let mut claimed = KeyRangeSet::new();
         for shelf in self.shelves.values_mut() {
             for id in shelf.ids_by_start() {
-                shelf.make_ready(id);
+                shelf.make_ready(id, core.now);
                 if let Some(task) = shelf.get(id) {
                     claimed.insert(&task.range);
                 }
@@ -203,8 +203,7 @@ impl Asking {
             core.stop(Stop::Retry(broken_answer(store)));
             return;
         };
-        if target.is_some() && shelf.orphan_epoch(id) == Some(epoch) {
-            shelf.settle_orphan(id);
+        if target.is_some() && shelf.settle_orphan(id, core.now) {
             core.ignore();
             return;
         }
@@ -462,7 +461,7 @@ impl Asking {
             self.confirmed = self.confirmed.saturating_sub(1);
         }
         if !known && core.config.proof == Proof::Read && !self.proven.covers(&claim.region.range) {
-            shelf.make_ready(id);
+            shelf.make_ready(id, core.now);
         }
         if let Some(task) = replaced {
             let mut left = KeyRangeSet::new();

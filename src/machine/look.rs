@@ -127,7 +127,9 @@ impl Asking {
                 }
             }
         }
-        if !told.covers(&entry.range) || core.config.proof == Proof::Claims {
+        // PD can be wrong for long: after a second failure its word is not enough.
+        let doubtful = entry.tries > 2 || !told.covers(&entry.range);
+        if doubtful || core.config.proof == Proof::Claims {
             stores.extend(session.stores.keys().copied());
         }
         if stranger {
@@ -316,11 +318,12 @@ impl Asking {
             let Some(shelf) = self.shelves.get_mut(store) else {
                 continue;
             };
-            let idle = shelf
-                .get(*id)
-                .is_some_and(|task| matches!(task.state, TaskState::Idle | TaskState::Proven));
-            if idle && may_ask {
-                shelf.make_ready(*id);
+            let state = shelf.get(*id).map(|task| task.state);
+            if may_ask && matches!(state, Some(TaskState::Idle | TaskState::Proven)) {
+                if state == Some(TaskState::Proven) {
+                    self.confirmed = self.confirmed.saturating_sub(1);
+                }
+                shelf.make_ready(*id, core.now);
             }
             if let Some(task) = shelf.get(*id).filter(|task| task.is_live()) {
                 served.insert(&task.range);

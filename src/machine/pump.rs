@@ -129,7 +129,7 @@ impl Asking {
         }
     }
 
-    fn pump_store_list(&mut self, core: &mut Core) {
+    pub(super) fn pump_store_list(&mut self, core: &mut Core) {
         let wanted = self
             .store_list_wanted
             .is_some_and(|mark| self.store_list_completed.is_none_or(|number| number < mark));

@@ -73,13 +73,13 @@ pub(super) struct Shelf {
     tasks: BTreeMap<RegionId, Task>,
     by_start: BTreeSet<(Key, RegionId)>,
     /// Waits that are in flight for an epoch that is no longer wanted.
-    orphans: BTreeMap<RegionId, RegionEpoch>,
+    orphans: BTreeSet<RegionId>,
     /// Regions to ask; may hold ones that need it no more.
     pub(super) ready: VecDeque<RegionId>,
     /// Regions to read; likewise.
     pub(super) confirmed: VecDeque<RegionId>,
-    /// When the waits in flight were sent, oldest first; may hold ones that are
-    /// answered.
+    /// When the waits in flight were sent, and those blocked by one began to
+    /// be, oldest first; may hold ones that are answered.
     pub(super) asked: VecDeque<(Timestamp, RegionId)>,
     pub(super) waits: u32,
     pub(super) reads: u32,
@@ -139,7 +139,7 @@ impl Shelf {
         self.by_start.remove(&(task.range.start().clone(), id));
         match task.state {
             TaskState::Waiting => {
-                self.orphans.insert(id, task.epoch);
+                self.orphans.insert(id);
             }
             TaskState::Reading(_) => self.reads = self.reads.saturating_sub(1),
             _ => {}
@@ -198,11 +198,13 @@ impl Shelf {
     }
 
     /// Lets an idle or proven task be asked (again).
-    pub(super) fn make_ready(&mut self, id: RegionId) {
-        let blocked = self.orphans.contains_key(&id);
+    pub(super) fn make_ready(&mut self, id: RegionId, now: Timestamp) {
+        let blocked = self.orphans.contains(&id);
         if let Some(task) = self.tasks.get_mut(&id) {
             if blocked {
                 task.state = TaskState::Blocked;
+                task.asked_at = now;
+                self.asked.push_back((now, id));
             } else {
                 task.state = TaskState::Ready;
                 self.ready.push_back(id);
@@ -210,10 +212,11 @@ impl Shelf {
         }
     }
 
-    /// Takes in an answer for a wait that nobody wants any more. Returns
-    /// whether there was one.
-    pub(super) fn settle_orphan(&mut self, id: RegionId) -> bool {
-        if self.orphans.remove(&id).is_none() {
+    /// Takes in an answer for a wait that nobody wants any more, whatever it
+    /// says: at most one wait is in flight per region. Returns whether there was
+    /// one.
+    pub(super) fn settle_orphan(&mut self, id: RegionId, now: Timestamp) -> bool {
+        if !self.orphans.remove(&id) {
             return false;
         }
         self.waits = self.waits.saturating_sub(1);
@@ -222,13 +225,9 @@ impl Shelf {
             .get(&id)
             .is_some_and(|task| task.state == TaskState::Blocked)
         {
-            self.make_ready(id);
+            self.make_ready(id, now);
         }
         true
-    }
-
-    pub(super) fn orphan_epoch(&self, id: RegionId) -> Option<RegionEpoch> {
-        self.orphans.get(&id).copied()
     }
 
     /// Returns when the oldest wait in flight was sent.
@@ -239,10 +238,10 @@ impl Shelf {
     /// Forgets the waits at the front that are answered.
     pub(super) fn trim_asked(&mut self) {
         while let Some((sent, id)) = self.asked.front() {
-            let waiting = self
-                .tasks
-                .get(id)
-                .is_some_and(|task| task.state == TaskState::Waiting && task.asked_at == *sent);
+            let waiting = self.tasks.get(id).is_some_and(|task| {
+                matches!(task.state, TaskState::Waiting | TaskState::Blocked)
+                    && task.asked_at == *sent
+            });
             if waiting {
                 break;
             }

@@ -72,6 +72,7 @@ impl Verify {
             asking.listings.want(*store, mark);
         }
         asking.listings.start(core, session, true);
+        asking.pump_store_list(core);
     }
 
     fn end_round(&mut self, core: &mut Core, asking: &mut Asking, mark: RequestId) {
@@ -82,7 +83,7 @@ impl Verify {
             return;
         }
         self.differences = self.differences.saturating_add(1);
-        asking.uncover(core, &round.differing, self.differences);
+        asking.uncover(core, &round, self.differences);
     }
 
     pub(super) fn verified(&self) -> u64 {
@@ -94,6 +95,17 @@ impl Verify {
 struct Comparison {
     regions: u64,
     differing: KeyRangeSet,
+    /// What the first difference is.
+    cause: String,
+}
+
+impl Comparison {
+    fn note(&mut self, range: &KeyRange, cause: impl FnOnce() -> String) {
+        if self.differing.is_empty() {
+            self.cause = cause();
+        }
+        self.differing.insert(range);
+    }
 }
 
 impl Asking {
@@ -101,26 +113,36 @@ impl Asking {
     /// with what is proven.
     fn compare(&self, core: &Core, mark: RequestId) -> Comparison {
         let mut matched = KeyRangeSet::new();
-        let mut differing = KeyRangeSet::new();
-        let mut regions = 0;
+        let mut round = Comparison {
+            regions: 0,
+            differing: KeyRangeSet::new(),
+            cause: String::new(),
+        };
         for (store, shelf) in &self.shelves {
             for id in shelf.ids_by_start() {
                 let Some(task) = shelf.get(id).filter(|task| task.claimed) else {
                     continue;
                 };
-                let settled = task.seen.is_some_and(|number| number >= mark);
-                if settled && !matched.overlaps(&task.range) && self.is_proven(core, *store, id) {
-                    matched.insert(&task.range);
-                    regions += 1;
+                let what = if task.seen.is_none_or(|number| number < mark) {
+                    "has an admin command pending, or a voter on a store that is not suspended"
+                } else if matched.overlaps(&task.range) {
+                    "is claimed by two stores, or overlaps another one"
+                } else if !self.is_proven(core, *store, id) {
+                    "is not what was proven there"
                 } else {
-                    differing.insert(&task.range);
-                }
+                    matched.insert(&task.range);
+                    round.regions += 1;
+                    continue;
+                };
+                round.note(&task.range, || {
+                    format!("region {id} at store {store} {what}")
+                });
             }
         }
         for gap in matched.gaps(&core.config.target) {
-            differing.insert(&gap);
+            round.note(&gap, || "a proven region is claimed by no store".to_owned());
         }
-        Comparison { regions, differing }
+        round
     }
 
     /// Returns whether this very region is proven, by this store or, when a
@@ -146,7 +168,8 @@ impl Asking {
 
     /// Takes back what differs, the proven and the claimed ranges, so that it is
     /// asked again after a backoff.
-    fn uncover(&mut self, core: &mut Core, differing: &KeyRangeSet, rounds: u32) {
+    fn uncover(&mut self, core: &mut Core, round: &Comparison, rounds: u32) {
+        let differing = &round.differing;
         let mut uncovered = differing.clone();
         for shelf in self.shelves.values_mut() {
             for (_, task) in shelf.iter_mut() {
@@ -166,12 +189,7 @@ impl Asking {
             ..FollowUp::backoff()
         };
         for range in ranges {
-            self.fail(
-                core,
-                &range,
-                "what the stores claim differs from what was proven",
-                follow_up,
-            );
+            self.fail(core, &range, &round.cause, follow_up);
         }
     }
 

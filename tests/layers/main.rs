@@ -82,6 +82,7 @@ const LAYERS: &[Layer] = &[
             "bytes",
             "futures_core",
             "futures_util",
+            "h2",
             "http",
             "prost",
             "thiserror",

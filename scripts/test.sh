@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs all tests, having installed what they need: `bash scripts/test.sh`.
+# Arguments go to `cargo nextest run` (then doc tests are left out), so
+# `bash scripts/test.sh range::` runs only the tests with that in their names.
+#
+# Needs the Rust toolchain and Python with pip; installs nothing outside
+# target/ but cargo-nextest, should that be missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if ! cargo nextest --version >/dev/null 2>&1; then
+  cargo install cargo-nextest --locked
+fi
+
+# A gRPC server that shares no code with ours, for the tests of the client.
+venv=${CARGO_TARGET_DIR:-target}/test-python
+if ! "$venv/bin/python" -c 'import grpc' >/dev/null 2>&1; then
+  python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet grpcio
+fi
+SNAPSHOT_PREPARE_TEST_PYTHON=$(cd "$venv/bin" && pwd)/python
+export SNAPSHOT_PREPARE_TEST_PYTHON
+
+cargo nextest run --all-features "$@"
+if [ $# -eq 0 ]; then
+  cargo test --quiet --all-features --doc
+fi
