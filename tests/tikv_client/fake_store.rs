@@ -170,14 +170,14 @@ impl Service {
         if refused {
             Read::WrongApiVersion
         } else if followed {
-            Read::NotLeader(errorpb::Error {
+            Read::NotLeader(Box::new(errorpb::Error {
                 message: "not leader".to_owned(),
                 not_leader: Some(errorpb::NotLeader {
                     region_id,
                     leader: None,
                 }),
                 ..errorpb::Error::default()
-            })
+            }))
         } else {
             Read::Served
         }
@@ -186,7 +186,7 @@ impl Service {
 
 enum Read {
     Served,
-    NotLeader(errorpb::Error),
+    NotLeader(Box<errorpb::Error>),
     WrongApiVersion,
 }
 
@@ -217,7 +217,7 @@ impl Tikv for Service {
         let mut answer = BatchGetResponse::default();
         match read.await {
             Read::Served => {}
-            Read::NotLeader(error) => answer.region_error = Some(error),
+            Read::NotLeader(error) => answer.region_error = Some(*error),
             Read::WrongApiVersion => {
                 answer.error = Some(api_version_error());
                 answer.pairs = vec![error_pair()];
@@ -235,7 +235,7 @@ impl Tikv for Service {
         let mut answer = RawBatchGetResponse::default();
         match self.read(context, 0, true, request.keys.len()).await {
             Read::Served => {}
-            Read::NotLeader(error) => answer.region_error = Some(error),
+            Read::NotLeader(error) => answer.region_error = Some(*error),
             Read::WrongApiVersion => answer.pairs = vec![error_pair()],
         }
         Ok(Response::new(answer))

@@ -390,3 +390,28 @@ async fn a_store_that_is_not_there_cannot_be_dialled() {
     assert_eq!(failure.kind, FailureKind::Unavailable);
     assert!(failure.message.contains(&at.address), "{failure}");
 }
+
+#[tokio::test]
+async fn streams_one_after_the_other_are_all_answered() {
+    let cluster = cluster().await;
+    let mut store = RawStore::start().await;
+    let at = store.store();
+    for _ in 0..300 {
+        let serve = async {
+            let mut call = store.call().await;
+            call.request().await.expect("it comes");
+            call.answer(&lease_answer(false));
+            call.end(0, "");
+        };
+        let lease = async {
+            let (mut sender, mut receiver) =
+                soon(cluster.open_stream(&at)).await.expect("it opens");
+            soon(sender.send(StreamRequest::Finish))
+                .await
+                .expect("it leaves");
+            assert_eq!(soon(receiver.next()).await.expect("an answer").len(), 1);
+            assert_eq!(ending(&mut receiver).await.kind, FailureKind::Finished);
+        };
+        tokio::join!(serve, lease);
+    }
+}
