@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::oneshot;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::replies::{self, Replies};
@@ -47,11 +48,23 @@ impl Backup for StoreService {
         let breaker = breaker_of(&request);
         let call = Call::new(&self.hub, Ask::OpenStream { store: self.store });
         let sent = Arc::new(Sent::default());
+        let (opened, is_open) = oneshot::channel();
         // While the first answer is awaited requests have to come in already.
-        let reader = read_requests(request.into_inner(), call.clone(), Arc::clone(&sent));
+        let reader = read_requests(
+            is_open,
+            request.into_inner(),
+            call.clone(),
+            Arc::clone(&sent),
+        );
         let reader = tokio::spawn(reader).abort_handle();
+        let mut opened = Some(opened);
         let read: Reader<_> = Box::new(move |answer| match answer {
             Answer::Stream(reply) => vec![sent.reply(reply)],
+            Answer::Opened => {
+                // Nobody to tell when the reader is stopped already.
+                let _ = opened.take().map(|opened| opened.send(()));
+                Vec::new()
+            }
             _ => Vec::new(),
         });
         Replies::new(call, breaker, Some(reader), read)
@@ -221,12 +234,17 @@ impl Sent {
     }
 }
 
-/// Hands what the client sends on to the model.
+/// Hands what the client sends on to the model, once the stream is open there:
+/// on a real connection nothing overtakes the headers.
 async fn read_requests(
+    is_open: oneshot::Receiver<()>,
     mut requests: Streaming<PrepareSnapshotBackupRequest>,
     call: Call,
     sent: Arc<Sent>,
 ) {
+    if is_open.await.is_err() {
+        return;
+    }
     loop {
         let ask = match requests.message().await {
             Ok(Some(request)) => match read_request(request, &sent) {
