@@ -5,6 +5,9 @@
 //!   generated or read from a dump of a real cluster.
 //! - [`model`]: PD and the stores as a pure state machine in virtual time.
 //! - [`fault`]: what goes wrong there.
+//! - [`oracle`]: the properties that a run against it must have.
+//! - [`world`]: a [`Machine`](crate::machine::Machine) against it in virtual
+//!   time, seed by seed.
 //! - [`client`]: that cluster as a [`ClusterClient`](crate::cluster::ClusterClient),
 //!   in the same process.
 //! - [`server`]: that cluster over gRPC on loopback.
@@ -25,10 +28,13 @@ pub mod fault;
 )]
 mod hub;
 pub mod layout;
+mod mapping;
 pub mod model;
+pub mod oracle;
 #[allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "runs in real time"
 )]
 pub mod server;
+pub mod world;

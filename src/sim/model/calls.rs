@@ -185,6 +185,9 @@ impl Cluster {
         if call.is_internal() {
             self.rival_hears(call, answer);
         } else {
+            if matches!(answer, Answer::Stream(StreamReply::LeaseUpdated { .. })) {
+                self.history.update_answered(call);
+            }
             self.answers.push_back((call, answer));
         }
     }
@@ -415,11 +418,11 @@ impl Cluster {
 
 /// Which read without keys is served by which storage (observations 15.6).
 fn api_version_fits(mode: StorageMode, read: &ReadRequest) -> bool {
-    match (read.api_version, mode, read.kind) {
+    matches!(
+        (read.api_version, mode, read.kind),
         (0, StorageMode::V1, _)
-        | (0, StorageMode::V2, ReadKind::KvBatchGet)
-        | (0, StorageMode::V1Ttl, ReadKind::RawBatchGet)
-        | (2, StorageMode::V2, _) => true,
-        _ => false,
-    }
+            | (0, StorageMode::V2, ReadKind::KvBatchGet)
+            | (0, StorageMode::V1Ttl, ReadKind::RawBatchGet)
+            | (2, StorageMode::V2, _)
+    )
 }

@@ -228,6 +228,16 @@ impl Cluster {
         &self.history.strikes
     }
 
+    /// Counts a fault that struck outside of the cluster.
+    pub fn note_strike(&mut self, kind: FaultKind) {
+        self.history.struck(kind, self.phase);
+    }
+
+    /// Returns how much clients have asked so far.
+    pub fn requests(&self) -> u64 {
+        self.history.requests
+    }
+
     /// Returns the plan of its faults.
     pub fn plan(&self) -> &FaultPlan {
         &self.plan
@@ -236,6 +246,23 @@ impl Cluster {
     /// Returns when the last thing happened.
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// Notes that the client's hold begins now, for the
+    /// [oracle](crate::sim::oracle).
+    pub fn note_hold(&mut self, now: Timestamp) {
+        self.handle_timeout(now);
+        let mut mark = self.history.hold_mark();
+        mark.voters = self.stores_with_voters();
+        mark.unsettled = crate::sim::oracle::unsettled(self);
+        self.history.hold = Some(mark);
+    }
+
+    /// Notes that the end of the hold is asked for now, before anything else
+    /// is done about it.
+    pub fn note_finish(&mut self, now: Timestamp) {
+        self.handle_timeout(now);
+        self.history.finish_asked.get_or_insert(now);
     }
 
     pub(in crate::sim) fn history(&self) -> &History {

@@ -24,6 +24,26 @@ pub(in crate::sim) struct History {
     pub(in crate::sim) forbidden: Vec<StoreId>,
     /// Everything that clients asked.
     pub(in crate::sim) requests: u64,
+    /// The hold, once one was noted.
+    pub(in crate::sim) hold: Option<HoldMark>,
+    /// When the end of the hold was asked for.
+    pub(in crate::sim) finish_asked: Option<Timestamp>,
+}
+
+/// What was true when a client said that it holds.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sim) struct HoldMark {
+    /// The stream of each store that is held.
+    pub(in crate::sim) streams: BTreeMap<StoreId, CallId>,
+    /// When each store served the last renewal of which the client has the
+    /// answer.
+    pub(in crate::sim) renewed: BTreeMap<StoreId, Timestamp>,
+    /// When the first wait was served on one of these streams.
+    pub(in crate::sim) first_wait: Option<Timestamp>,
+    /// The stores that held voters.
+    pub(in crate::sim) voters: Vec<StoreId>,
+    /// What was not settled.
+    pub(in crate::sim) unsettled: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,13 +75,14 @@ pub(in crate::sim) struct Interval {
 pub(in crate::sim) struct Served {
     pub(in crate::sim) at: Timestamp,
     pub(in crate::sim) seconds: u64,
-    pub(in crate::sim) valid: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct StreamRecord {
     pub(in crate::sim) store: StoreId,
     pub(in crate::sim) updates: Vec<Served>,
+    /// How many of the renewals are answered as far as the client has seen.
+    pub(in crate::sim) answered: usize,
     /// When the first wait was taken in.
     pub(in crate::sim) first_wait: Option<Timestamp>,
     pub(in crate::sim) finish: Option<(Timestamp, bool)>,
@@ -79,6 +100,7 @@ impl StreamRecord {
         Self {
             store,
             updates: Vec::new(),
+            answered: 0,
             first_wait: None,
             finish: None,
             in_flight: BTreeMap::new(),
@@ -162,6 +184,31 @@ impl History {
             }
             stream.waiting -= 1;
         }
+    }
+
+    /// Notes that an answer to a renewal reached the client.
+    pub(super) fn update_answered(&mut self, call: CallId) {
+        if let Some(stream) = self.streams.get_mut(&call) {
+            stream.answered = (stream.answered + 1).min(stream.updates.len());
+        }
+    }
+
+    /// Collects what a hold rests on: the newest stream of each store.
+    pub(super) fn hold_mark(&self) -> HoldMark {
+        let mut mark = HoldMark::default();
+        for (&call, stream) in &self.streams {
+            let last = stream.answered.checked_sub(1);
+            if let Some(update) = last.and_then(|last| stream.updates.get(last)) {
+                mark.streams.insert(stream.store, call);
+                mark.renewed.insert(stream.store, update.at);
+            }
+        }
+        mark.first_wait = mark
+            .streams
+            .values()
+            .filter_map(|call| self.streams.get(call)?.first_wait)
+            .min();
+        mark
     }
 
     /// Returns the stretch without a break in which `store` was suspended at

@@ -39,6 +39,7 @@ impl Lease {
     }
 
     /// Returns the whole seconds left, as refusals tell them.
+    #[cfg(test)]
     pub(super) fn seconds_left(&self, now: Timestamp) -> u64 {
         self.deadline.saturating_sub(self.second(now))
     }

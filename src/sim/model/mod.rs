@@ -26,7 +26,9 @@ pub use api::{
     Status, StreamReply,
 };
 pub use cluster::Cluster;
+pub(in crate::sim) use history::HoldMark;
 pub use node::StorageMode;
+pub(in crate::sim) use peer::{PeerNode, quorum};
 
 #[cfg(test)]
 mod tests;

@@ -172,11 +172,7 @@ impl Cluster {
             self.history.leased(store, was, now, end);
         }
         if let Some(record) = self.history.streams.get_mut(&call) {
-            record.updates.push(Served {
-                at: now,
-                seconds,
-                valid,
-            });
+            record.updates.push(Served { at: now, seconds });
         }
         let reply = StreamReply::LeaseUpdated {
             last_lease_is_valid: valid,

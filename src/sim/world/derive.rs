@@ -1,0 +1,141 @@
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::machine::Config;
+use crate::sim::fault::{FaultKind, FaultLevel, FaultPlan, log_uniform};
+
+/// How large the clusters are: a seed draws a size from each range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Stores.
+    pub stores: RangeInclusive<u32>,
+    /// Regions.
+    pub regions: RangeInclusive<u32>,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            stores: 2..=8,
+            regions: 1..=200,
+        }
+    }
+}
+
+/// Everything that one run is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// The seed.
+    pub seed: u64,
+    /// Stores.
+    pub stores: u32,
+    /// Regions.
+    pub regions: u32,
+    /// Voters of each region.
+    pub replicas: u32,
+    /// What goes wrong.
+    pub plan: FaultPlan,
+    /// How the machine behaves.
+    pub config: Config,
+    /// How long the hold goes on until its end is asked for.
+    pub hold: Duration,
+    /// When the run is cancelled, counted from its start.
+    pub cancel_after: Option<Duration>,
+    /// When the client's process is paused, and for how long, counted from its
+    /// start.
+    pub pauses: Vec<(Duration, Duration)>,
+}
+
+impl Setup {
+    /// Draws a run from a seed.
+    pub fn derive(seed: u64, level: FaultLevel, sizes: &Sizes) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x0077_6f72_6c64);
+        let stores = draw(&mut rng, &sizes.stores);
+        let regions = draw(&mut rng, &sizes.regions);
+        let replicas = [1, 3, 3, 3, 3, 3, 3, 5][rng.random_range(0..8)];
+        let plan = FaultPlan::derive(level, seed);
+        let config = config(seed, level, &mut rng);
+        let longest_hold = match level {
+            FaultLevel::None => 5_000,
+            FaultLevel::Light => 20_000,
+            FaultLevel::Heavy => 200_000,
+        };
+        let hold = Duration::from_millis(log_uniform(&mut rng, 10, longest_hold));
+        let cancels = rng.random_ratio(1, 25);
+        let cancel_after = Duration::from_millis(log_uniform(&mut rng, 1, 60_000));
+        let mut pauses = Vec::new();
+        for _ in 0..plan
+            .strikes
+            .get(&FaultKind::ClientPause)
+            .copied()
+            .unwrap_or(0)
+        {
+            let at = Duration::from_millis(log_uniform(&mut rng, 10, 60_000));
+            let lasting = Duration::from_millis(log_uniform(&mut rng, 10, 300_000));
+            pauses.push((at, lasting));
+        }
+        pauses.sort_unstable();
+        Self {
+            seed,
+            stores,
+            regions,
+            replicas,
+            plan,
+            config,
+            hold,
+            cancel_after: (level == FaultLevel::Heavy && cancels).then_some(cancel_after),
+            pauses,
+        }
+    }
+}
+
+fn draw(rng: &mut ChaCha8Rng, range: &RangeInclusive<u32>) -> u32 {
+    let drawn = log_uniform(rng, u64::from(*range.start()), u64::from(*range.end()));
+    u32::try_from(drawn).unwrap_or(u32::MAX)
+}
+
+fn config(seed: u64, level: FaultLevel, rng: &mut ChaCha8Rng) -> Config {
+    let mut config = Config {
+        seed,
+        ..Config::default()
+    };
+    let leases: &[u64] = match level {
+        FaultLevel::None | FaultLevel::Light => &[30, 60, 120, 120],
+        FaultLevel::Heavy => &[5, 7, 10, 30, 60, 120],
+    };
+    config.lease = Duration::from_secs(leases[rng.random_range(0..leases.len())]);
+    let (window, page) = (log_uniform(rng, 1, 512), log_uniform(rng, 1, 4096));
+    if level == FaultLevel::Heavy {
+        config.window = u32::try_from(window).unwrap_or(512);
+        config.page_size = u32::try_from(page).unwrap_or(4096);
+        config.ask_timeout = Duration::from_secs(rng.random_range(2..=30));
+        config.read_timeout = Duration::from_secs(rng.random_range(1..=10));
+    }
+    config
+}
+
+impl fmt::Display for Setup {
+    /// All derived parameters in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "stores={} regions={} replicas={} lease={:?} window={} page={} ask={:?} read={:?} hold={:?} cancel={:?} pauses={:?} {}",
+            self.stores,
+            self.regions,
+            self.replicas,
+            self.config.lease,
+            self.config.window,
+            self.config.page_size,
+            self.config.ask_timeout,
+            self.config.read_timeout,
+            self.hold,
+            self.cancel_after,
+            self.pauses,
+            self.plan
+        )
+    }
+}
