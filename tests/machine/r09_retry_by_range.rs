@@ -1,0 +1,161 @@
+//! R9: retries by key range, each with a backoff of its own, within a budget of
+//! time.
+
+use snapshot_prepare::error::ErrorKind;
+use snapshot_prepare::progress::PhaseName;
+use snapshot_prepare::range::Key;
+use snapshot_prepare::region::RegionErrorKind;
+use snapshot_prepare::time::Timestamp;
+
+use crate::bench::*;
+use crate::cluster::*;
+
+fn is_wait_101(ask: &Ask) -> bool {
+    ask.is_wait() && ask.about(101)
+}
+
+fn refused(seed: u64) -> Vec<Timestamp> {
+    let mut bench = Bench::with(3, 6, |config| config.seed = seed);
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(60));
+    bench.times(is_wait_101)
+}
+
+#[test]
+fn r09_the_backoff_grows_from_100_ms_to_5_s() {
+    let times = refused(0);
+    let pauses: Vec<_> = times
+        .windows(2)
+        .map(|pair| pair[1].saturating_duration_since(pair[0]))
+        .collect();
+    assert!(pauses[0] >= ms(50) && pauses[0] <= ms(160), "{pauses:?}");
+    for pause in &pauses {
+        assert!(*pause <= ms(5_050), "{pauses:?}");
+    }
+    let late = &pauses[8..];
+    assert!(late.iter().all(|pause| *pause >= secs(2)), "{pauses:?}");
+    assert!(pauses[3] > pauses[0], "{pauses:?}");
+}
+
+#[test]
+fn r09_the_jitter_comes_from_the_seed() {
+    assert_eq!(refused(7), refused(7));
+    assert_ne!(refused(7), refused(8));
+}
+
+#[test]
+fn r09_a_retry_is_not_put_off_by_other_failures() {
+    let mut bench = Bench::with(3, 18, |config| {
+        config.window = 4;
+        // All backoffs are of one length, so that failures never pause.
+        config.backoff_max = ms(100);
+    });
+    bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.when(
+        |ask| ask.is_wait() && !ask.about(101),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(1));
+    let times = bench.times(is_wait_101);
+    assert_eq!(times.len(), 2);
+    let pause = times[1].saturating_duration_since(times[0]);
+    assert!(pause <= ms(250), "{pause:?}");
+}
+
+#[test]
+fn r09_everything_else_goes_on_meanwhile() {
+    let mut bench = Bench::with(3, 60, |config| config.window = 2);
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(1));
+    assert_eq!(bench.machine.progress().regions_confirmed, 59);
+    assert!(bench.machine.progress().retrying >= 1 || bench.machine.progress().in_flight >= 1);
+}
+
+#[test]
+fn r09_progress_resets_the_backoff() {
+    let mut bench = Bench::new();
+    bench.first(6, is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.first(
+        1,
+        |ask| ask.is_read() && ask.about(101),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::Hold);
+    let times = bench.times(is_wait_101);
+    assert_eq!(times.len(), 8);
+    let before = times[6].saturating_duration_since(times[5]);
+    let after = times[7].saturating_duration_since(times[6]);
+    assert!(before > secs(1), "{before:?}");
+    assert!(after < before, "{after:?} after {before:?}");
+}
+
+#[test]
+fn r09_the_budget_is_time_not_rounds() {
+    let mut bench = Bench::with(3, 6, |config| config.backoff_max = ms(100));
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(290));
+    assert!(bench.count(is_wait_101) > 1_000);
+    bench.well_again();
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 1);
+}
+
+#[test]
+fn r09_the_deadline_says_what_was_outstanding() {
+    let mut bench = Bench::new();
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    let outcome = bench.run_to_end();
+    let error = failed(&outcome, ErrorKind::PrepareTimeout);
+    let text = error.to_string();
+    assert!(text.contains("101"), "the region: {text}");
+    assert!(bench.elapsed() >= secs(300) && bench.elapsed() < secs(301));
+    assert_eq!(bench.report().released().count(), 3);
+}
+
+#[test]
+fn r09_a_region_that_was_merged_away_is_not_asked_again() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::Suspend);
+    bench.cluster.merge_into_left(102);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(|ask| ask.is_wait() && ask.about(102)), 1);
+    let Some(Ask::Wait { target, .. }) = bench.last(is_wait_101) else {
+        panic!("asked");
+    };
+    assert_eq!(
+        target.epoch.version, 11,
+        "the region that holds the keys now"
+    );
+    assert_eq!(bench.attempt(), 1);
+    assert_eq!(bench.machine.prepare_report().expect("held").regions, 5);
+}
+
+#[test]
+fn r09_all_parts_of_a_region_that_split_are_asked() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::Suspend);
+    bench.cluster.split(101, Key::new("secret-00000x"), 500);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(|ask| ask.is_wait() && ask.about(500)), 1);
+    assert_eq!(bench.count(|ask| ask.is_read() && ask.about(500)), 1);
+    assert_eq!(bench.count(|ask| ask.is_read() && ask.about(101)), 1);
+    assert_eq!(bench.machine.prepare_report().expect("held").regions, 7);
+    assert!(bench.elapsed() < secs(2), "{:?}", bench.elapsed());
+}
+
+#[test]
+fn r09_two_failed_ranges_in_one_merged_region_are_asked_once() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::Suspend);
+    bench.cluster.merge_into_left(103);
+    bench.cluster.merge_into_left(102);
+    bench.run_to(PhaseName::Hold);
+    let merged = bench.count(|ask| {
+        matches!(ask, Ask::Wait { target, .. } if target.region_id.0 == 101 && target.epoch.version > 10)
+    });
+    assert_eq!(merged, 1);
+}
