@@ -1,8 +1,13 @@
 //! Whole runs in virtual time, judged by the oracle.
 #![cfg(feature = "sim")]
 
-use snapshot_prepare::sim::fault::FaultLevel;
-use snapshot_prepare::sim::world::{Ended, Options, Sizes, Summary, run_seed, simulate};
+use std::time::Duration;
+
+use snapshot_prepare::machine::Proof;
+use snapshot_prepare::sim::fault::{FaultKind, FaultLevel, Timing};
+use snapshot_prepare::sim::world::{
+    Ended, Options, Setup, Sizes, Summary, run, run_seed, simulate,
+};
 
 fn seeds(level: FaultLevel, count: u64) -> Summary {
     let from = match std::env::var("SIMULATE_FROM") {
@@ -17,6 +22,8 @@ fn seeds(level: FaultLevel, count: u64) -> Summary {
         seeds: from..=from + count - 1,
         level,
         sizes: Sizes::default(),
+        only: Vec::new(),
+        without: Vec::new(),
     };
     let summary = simulate(&options, |_| true);
     println!("{level}: {summary}");
@@ -54,4 +61,42 @@ fn the_same_seed_goes_the_same_way() {
             assert_eq!(first.ended, second.ended, "{replay}");
         }
     }
+}
+
+/// What shows that the oracle sees something: the weaker proof is known to be
+/// deceived by a leader that is cut off and does not notice.
+#[test]
+fn claims_as_proof_are_deceived_and_the_oracle_sees_it() {
+    let sizes = Sizes {
+        stores: 3..=3,
+        regions: 1..=6,
+    };
+    let mut seen = 0;
+    let mut held = 0;
+    for seed in 0..200 {
+        let mut setup = Setup::derive(seed, FaultLevel::Heavy, &sizes);
+        setup.replicas = 3;
+        setup.plan = setup.plan.only(&[]).with(FaultKind::LostQuorum, 4);
+        // PD could warn, if it heard of the new leader.
+        setup.plan.timing = Timing {
+            pd_lag: Duration::from_secs(600),
+            pd_refresh: Duration::from_secs(600),
+            ..Timing::default()
+        };
+        setup.plan.warm_up = Duration::from_secs(4);
+        setup.plan.stop_after = Duration::from_secs(20);
+        setup.pauses.clear();
+        setup.cancel_after = None;
+        setup.hold = Duration::from_secs(20);
+        setup.config.lease = Duration::from_secs(60);
+        setup.config.proof = Proof::Claims;
+        let report = run(setup.clone());
+        held += u32::from(report.held);
+        seen += u32::from(!report.violations.is_empty());
+        setup.config.proof = Proof::Read;
+        let report = run(setup);
+        assert!(report.violations.is_empty(), "{:?}", report.problem());
+    }
+    println!("held {held} seen {seen}");
+    assert!(seen > 0, "of {held} holds none was seen to be false");
 }

@@ -3,7 +3,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Ended, Problem, Report, Sizes, run_seed, run_traced};
+use super::{Ended, Problem, Report, Setup, Sizes, run, run_traced};
 use crate::progress::PhaseName;
 use crate::sim::fault::{FaultKind, FaultLevel};
 
@@ -19,6 +19,24 @@ pub struct Options {
     pub level: FaultLevel,
     /// How large the clusters are.
     pub sizes: Sizes,
+    /// The only kinds of faults that strike; all of the level when empty.
+    pub only: Vec<FaultKind>,
+    /// The kinds of faults that do not strike.
+    pub without: Vec<FaultKind>,
+}
+
+impl Options {
+    /// Draws the run of one seed.
+    pub fn setup(&self, seed: u64) -> Setup {
+        let mut setup = Setup::derive(seed, self.level, &self.sizes);
+        if !self.only.is_empty() {
+            setup.plan = setup.plan.only(&self.only);
+        }
+        for &kind in &self.without {
+            setup.plan = setup.plan.without(kind);
+        }
+        setup
+    }
 }
 
 /// What many runs have in common.
@@ -142,7 +160,7 @@ impl fmt::Display for Summary {
 pub fn simulate(options: &Options, mut progress: impl FnMut(u64) -> bool) -> Summary {
     let mut summary = Summary::default();
     for seed in options.seeds.clone() {
-        summary.add(run_seed(seed, options.level, &options.sizes));
+        summary.add(run(options.setup(seed)));
         if !progress(summary.runs) {
             break;
         }
