@@ -15,5 +15,6 @@ mod run;
 mod seed;
 mod serve;
 mod simulate;
+mod simulated;
 
 pub use app::main;

@@ -1,10 +1,11 @@
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::args::{HoldArgs, RunArgs};
 use super::exit::Outcome;
 use super::hold::{
-    HoldPlan, Stopped, Target, connect, not_prepared, prepare_and_hold, security_of,
+    HoldPlan, Observer, Stopped, Target, connect, not_prepared, prepare_and_hold, security_of,
 };
 use super::output::{Reporter, RunResult};
 use super::process::{ReadyFile, Signals};
@@ -18,7 +19,7 @@ pub(super) async fn run(args: RunArgs, reporter: &Reporter, signals: &mut Signal
     match plan_of(&args.hold, args.command, None, seed) {
         Ok(plan) => {
             let security = security_of(&args.pd);
-            run_against(&args.pd.pd, security, plan, reporter, signals).await
+            run_against(&args.pd.pd, security, plan, Arc::new(()), reporter, signals).await
         }
         Err(message) => RunResult::new(Outcome::Usage).because("config", message),
     }
@@ -50,6 +51,7 @@ pub(super) async fn run_against(
     endpoints: &[String],
     security: Security,
     mut plan: HoldPlan,
+    observer: Arc<dyn Observer>,
     reporter: &Reporter,
     signals: &mut Signals,
 ) -> RunResult {
@@ -74,6 +76,7 @@ pub(super) async fn run_against(
         cluster,
         cluster_id,
         min_ts: async move { pd.min_ts().await },
+        observer,
     };
     prepare_and_hold(target, plan, reporter, signals).await
 }

@@ -1,12 +1,14 @@
 use std::ffi::OsString;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::time::timeout;
 
 use super::during::{During, End};
+use super::observer::Observer;
 use super::patience::patiently;
 use super::verdict::{abandoned, after_hold, interrupted, not_prepared, with_remarks};
 use super::watch::Watch;
@@ -26,6 +28,7 @@ pub(crate) struct Target<C, T> {
     pub(crate) cluster_id: u64,
     /// Asks PD for its timestamp; polled when the hold has begun.
     pub(crate) min_ts: T,
+    pub(crate) observer: Arc<dyn Observer>,
 }
 
 /// What to do with it.
@@ -72,6 +75,7 @@ where
     let watch = Watch::start(reporter.clone(), progress.clone(), preparer.notices());
     let result = match prepare(preparer, reporter, signals).await {
         Prepared::Held(guard) => {
+            target.observer.held(guard.report());
             let mut during = During {
                 guard: &guard,
                 cluster_id: target.cluster_id,
@@ -80,7 +84,7 @@ where
                 signals,
             };
             let end = during.hold(target.min_ts).await;
-            release(guard, &end, lease, reporter, signals).await
+            release(guard, &end, lease, &*target.observer, reporter, signals).await
         }
         Prepared::HeldTooLate(guard, signal) => {
             let stores: Vec<StoreId> = stores_in(&guard);
@@ -135,13 +139,18 @@ async fn release(
     guard: HoldGuard,
     end: &End,
     lease: Duration,
+    observer: &dyn Observer,
     reporter: &Reporter,
     signals: &mut Signals,
 ) -> RunResult {
     let report = guard.report().clone();
     let stores = stores_in(&guard);
+    observer.finishing();
     let result = match patiently(guard.finish(), signals, reporter, false).await {
-        Some(finished) => after_hold(reporter, end, finished),
+        Some(finished) => {
+            observer.finished(finished.is_ok());
+            after_hold(reporter, end, finished)
+        }
         None => abandoned(true, stores, lease),
     };
     with_remarks(result, &report)
