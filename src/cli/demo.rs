@@ -3,12 +3,15 @@ use std::sync::Arc;
 
 use super::args::DemoArgs;
 use super::exit::Outcome;
+use super::oracle::Oracle;
 use super::output::{Reporter, RunResult};
 use super::process::Signals;
 use super::run::{plan_of, run_against};
 use super::seed::fresh_seed;
 use super::serve::no_cluster;
 use super::simulated::Simulated;
+use crate::error::ErrorKind;
+use crate::sim::oracle::Violation;
 use crate::tikv::Security;
 
 /// Does a run against a simulated cluster in this process.
@@ -32,16 +35,61 @@ pub(super) async fn demo(
     } else {
         reporter.note(simulated.note());
     }
+    let oracle = Arc::new(Oracle::new(Arc::clone(&simulated.served), &plan.config));
     let endpoints = simulated.served.pd_endpoints();
     let result = run_against(
         &endpoints,
         Security::none(),
         plan,
-        Arc::new(()),
+        oracle.clone(),
         reporter,
         signals,
     )
     .await;
+    let violations = oracle.judge();
+    let result = judged(result, &violations, simulated.seed);
     simulated.stop();
     result
+}
+
+/// Returns the result, or that it is not true.
+fn judged(result: RunResult, violations: &[Violation], seed: u64) -> RunResult {
+    let Some(first) = violations.first() else {
+        return result;
+    };
+    let message = format!(
+        "the run ended as {}, but the simulation says (seed {seed}, {} violations): {first}",
+        result.outcome,
+        violations.len()
+    );
+    RunResult {
+        outcome: Outcome::Error,
+        ..result
+    }
+    .because(ErrorKind::Oracle.as_str(), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violation_turns_any_outcome_into_an_error() {
+        let violation = Violation {
+            property: "no false hold",
+            message: "region 7 was not settled".to_owned(),
+        };
+        for outcome in [Outcome::Ok, Outcome::CommandFailed] {
+            let untouched = judged(RunResult::new(outcome), &[], 9);
+            assert_eq!(untouched, RunResult::new(outcome));
+            let result = judged(RunResult::new(outcome), &[violation.clone()], 9);
+            assert_eq!(result.outcome, Outcome::Error);
+            assert_eq!(result.kind, Some("oracle"));
+            let message = result.message.expect("says what");
+            assert!(
+                message.contains("region 7") && message.contains("seed 9"),
+                "{message}"
+            );
+        }
+    }
 }

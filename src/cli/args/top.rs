@@ -116,7 +116,7 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: SocketAddr,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct SimulateArgs {
     /// The seeds: 7, 1..100 (without 100) or 1..=100
     #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "1..=200")]

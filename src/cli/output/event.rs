@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::queue::Rank;
@@ -54,6 +56,8 @@ pub(crate) enum Event {
     Store(CheckedStore),
     /// What `check` found of the cluster.
     Cluster(CheckedCluster),
+    /// How far `simulate` is.
+    Simulating { done: u64, all: u64 },
     /// What `simulate` found.
     Simulated(Box<Simulated>),
     /// Something for people only; not in the JSON lines.
@@ -122,22 +126,28 @@ pub(crate) struct CheckedCluster {
 }
 
 /// What `simulate` found.
-#[derive(Serialize, Clone, PartialEq, Debug, Default)]
+#[derive(Serialize, Clone, PartialEq, Debug)]
 pub(crate) struct Simulated {
+    /// Runs, one per seed.
     pub(crate) seeds: u64,
-    /// Outcome and how many runs ended so.
-    pub(crate) outcomes: std::collections::BTreeMap<String, u64>,
-    /// The runs that broke a property.
+    /// Runs with a hold.
+    pub(crate) held: u64,
+    /// How they ended, and how many so.
+    pub(crate) outcomes: BTreeMap<String, u64>,
+    /// Runs that violated a property.
+    pub(crate) violated: u64,
+    /// What was violated in the first of them.
     pub(crate) violations: Vec<Violation>,
-    /// What can be said of the runs besides, for people.
+    /// All of it as tables for people.
     #[serde(skip)]
-    pub(crate) table: Vec<String>,
+    pub(crate) text: String,
 }
 
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
     pub(crate) seed: u64,
     pub(crate) property: String,
+    pub(crate) message: String,
     pub(crate) replay: String,
 }
 
@@ -219,10 +229,15 @@ impl From<Progress> for Event {
 }
 
 impl Event {
+    /// Returns whether this only says how far something is.
+    pub(super) fn is_progress(&self) -> bool {
+        matches!(self, Self::Progress { .. } | Self::Simulating { .. })
+    }
+
     /// Returns what may be left out when nobody reads.
     pub(super) fn rank(&self) -> Rank {
         match self {
-            Self::Progress { .. } => Rank::Fleeting,
+            Self::Progress { .. } | Self::Simulating { .. } => Rank::Fleeting,
             Self::Phase { .. } | Self::ForeignLease { .. } | Self::Store(_) | Self::Note(_) => {
                 Rank::Ordinary
             }

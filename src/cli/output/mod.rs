@@ -10,6 +10,7 @@ mod stdio;
 mod text;
 
 pub(crate) use event::{
-    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, ServedStore, Stamped, Unreleased,
+    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, ServedStore, Simulated, Stamped,
+    Unreleased, Violation,
 };
 pub(crate) use reporter::Reporter;

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::event::{
-    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, Simulated, Stamped,
-};
+use super::event::{CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, Stamped};
 use super::stdio::write_best_effort;
 use crate::cli::args::show_time;
 use crate::cli::exit::Outcome;
@@ -26,7 +24,7 @@ pub(super) struct TextWriter {
 impl TextWriter {
     pub(super) fn new(bar: Option<ProgressBar>) -> Self {
         if let Some(bar) = &bar {
-            let style = ProgressStyle::with_template("  {wide_bar} {pos}/{len} regions {msg}");
+            let style = ProgressStyle::with_template("  {wide_bar} {pos}/{len} {msg}");
             // The template is a constant; should it be wrong after all, the
             // bar looks plain.
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -39,14 +37,16 @@ impl TextWriter {
     }
 
     pub(super) fn write(&mut self, stamped: &Stamped) {
-        if let Event::Progress { .. } = stamped.event
-            && let Some(bar) = &self.bar
+        if let Some(bar) = &self.bar
+            && stamped.event.is_progress()
         {
             show_on_bar(bar, &stamped.event);
             return;
         }
-        if matches!(stamped.event, Event::Held { .. } | Event::Result(_))
-            && let Some(bar) = self.bar.take()
+        if matches!(
+            stamped.event,
+            Event::Held { .. } | Event::Simulated(_) | Event::Result(_)
+        ) && let Some(bar) = self.bar.take()
         {
             bar.finish_and_clear();
         }
@@ -69,16 +69,16 @@ impl TextWriter {
                 return Some(store_row(store, self.store_rows == 1));
             }
             Event::Cluster(cluster) => return Some(cluster_text(cluster)),
-            Event::Simulated(simulated) => return Some(simulated_text(simulated)),
+            Event::Simulated(simulated) => return Some(format!("{}\n", simulated.text)),
             // A usage error is told on standard error alone.
             Event::Result(result) if result.outcome == Outcome::Usage => return None,
             Event::Result(result) => return Some(summary(result)),
-            Event::Progress { .. } => {
+            progress if progress.is_progress() => {
                 if stamped.t_ms < self.progress_told_ms + PROGRESS_EVERY_MS {
                     return None;
                 }
                 self.progress_told_ms = stamped.t_ms;
-                progress_text(&stamped.event)
+                progress_text(progress)
             }
             other => line_of(other),
         };
@@ -88,42 +88,50 @@ impl TextWriter {
 }
 
 fn show_on_bar(bar: &ProgressBar, progress: &Event) {
-    let Event::Progress {
-        stores_leased,
-        stores,
-        regions_confirmed,
-        regions,
-        retrying,
-        ..
-    } = progress
-    else {
-        return;
-    };
-    bar.set_length(regions.unwrap_or(0));
-    bar.set_position(*regions_confirmed);
-    let mut message = format!("· {stores_leased}/{stores} stores");
-    if *retrying > 0 {
-        let _ = write!(message, " · {retrying} retrying");
+    match progress {
+        Event::Progress {
+            stores_leased,
+            stores,
+            regions_confirmed,
+            regions,
+            retrying,
+            ..
+        } => {
+            bar.set_length(regions.unwrap_or(0));
+            bar.set_position(*regions_confirmed);
+            let mut message = format!("regions · {stores_leased}/{stores} stores");
+            if *retrying > 0 {
+                let _ = write!(message, " · {retrying} retrying");
+            }
+            bar.set_message(message);
+        }
+        Event::Simulating { done, all } => {
+            bar.set_length(*all);
+            bar.set_position(*done);
+            bar.set_message("runs");
+        }
+        _ => {}
     }
-    bar.set_message(message);
 }
 
 fn progress_text(progress: &Event) -> String {
-    let Event::Progress {
-        stores_leased,
-        stores,
-        regions_confirmed,
-        regions,
-        in_flight,
-        retrying,
-    } = progress
-    else {
-        return String::new();
-    };
-    let of = regions.map_or_else(|| "?".to_owned(), |regions| regions.to_string());
-    format!(
-        "... {stores_leased}/{stores} stores suspended, {regions_confirmed}/{of} regions proven, {in_flight} in flight, {retrying} retrying"
-    )
+    match progress {
+        Event::Progress {
+            stores_leased,
+            stores,
+            regions_confirmed,
+            regions,
+            in_flight,
+            retrying,
+        } => {
+            let of = regions.map_or_else(|| "?".to_owned(), |regions| regions.to_string());
+            format!(
+                "... {stores_leased}/{stores} stores suspended, {regions_confirmed}/{of} regions proven, {in_flight} in flight, {retrying} retrying"
+            )
+        }
+        Event::Simulating { done, all } => format!("... {done}/{all} runs"),
+        _ => String::new(),
+    }
 }
 
 fn phase_text(phase: &str) -> &'static str {
@@ -288,25 +296,6 @@ fn cluster_text(cluster: &CheckedCluster) -> String {
     }
     for problem in &cluster.problems {
         let _ = writeln!(text, "problem: {problem}");
-    }
-    text
-}
-
-fn simulated_text(simulated: &Simulated) -> String {
-    let mut text = format!("\n{:>10}  {}\n", "runs", "outcome");
-    for (outcome, count) in &simulated.outcomes {
-        let _ = writeln!(text, "{count:>10}  {outcome}");
-    }
-    let _ = writeln!(text, "{:>10}  all", simulated.seeds);
-    for line in &simulated.table {
-        let _ = writeln!(text, "{line}");
-    }
-    for violation in &simulated.violations {
-        let _ = writeln!(
-            text,
-            "VIOLATION: seed {}: {}\n  repeat it: {}",
-            violation.seed, violation.property, violation.replay
-        );
     }
     text
 }
