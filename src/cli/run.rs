@@ -68,7 +68,9 @@ pub(super) async fn run_against(
         }
     };
     let used = reporter.elapsed().saturating_sub(started);
-    // What connecting took counts; a run that is late already fails at once.
+    // What connecting took counts, in whole seconds, so that messages show the
+    // time that was asked for. A run that is late already fails at once.
+    let used = Duration::from_secs(used.as_secs());
     plan.config.prepare_timeout = limit.saturating_sub(used).max(Duration::from_millis(1));
     let cluster_id = cluster.cluster_id();
     let pd = cluster.clone();
