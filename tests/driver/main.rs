@@ -7,6 +7,8 @@ mod fake;
 mod hold;
 mod isolated;
 mod preparing;
+#[cfg(feature = "sim")]
+mod simulated;
 
 use std::time::Duration;
 
