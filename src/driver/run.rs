@@ -62,12 +62,7 @@ pub(super) async fn run<C: ClusterClient>(setup: Setup<C>) {
     if let Ended::Died(error) = &ended {
         board.line(Line::Died(error.clone()));
     }
-    status.send_modify(|status| {
-        if status.held.is_some() && status.lost.is_none() {
-            status.lost = ended.error();
-        }
-        status.ended = Some(Arc::new(ended));
-    });
+    status.send_modify(|status| status.ended = Some(Arc::new(ended)));
 }
 
 /// Waits for the lock's loss. A watcher that panics can tell no more, so that

@@ -1,8 +1,10 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use snapshot_prepare::cluster::StreamRequest;
 use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::machine::Notice;
+use tokio::sync::Semaphore;
 
 use crate::fake::{FakeCluster, FakeStore};
 use crate::{preparer, until_no_task_is_left};
@@ -128,7 +130,7 @@ async fn a_verdict_nobody_waits_for_still_releases() {
 async fn a_store_that_dies_while_finishing_spoils_the_verdict() {
     let cluster = FakeCluster::new(3, 30);
     let guard = preparer(&cluster).prepare().await.expect("held");
-    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = Arc::new(Semaphore::new(0));
     cluster.store(3, |store| store.gate = Some(gate));
     let finish = tokio::spawn(guard.finish());
     cluster
@@ -172,4 +174,18 @@ async fn cancelling_right_before_the_end_spoils_the_verdict() {
     guard.canceller().cancel();
     let error = guard.finish().await.expect_err("a bad verdict");
     assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loss_is_told_before_the_release_is_over() {
+    let cluster = FakeCluster::new(3, 30);
+    let guard = preparer(&cluster).prepare().await.expect("held");
+    cluster.store(3, |store| store.gate = Some(Arc::new(Semaphore::new(0))));
+    guard.canceller().cancel();
+    let lost = tokio::time::timeout(Duration::from_secs(1), guard.lost())
+        .await
+        .expect("told before the stuck store is given up");
+    assert_eq!(lost.kind(), ErrorKind::Cancelled);
+    let report = guard.abort().await;
+    assert_eq!(report.released().count(), 2);
 }

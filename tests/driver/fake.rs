@@ -56,6 +56,8 @@ pub(crate) struct FakeStore {
     pub(crate) gate: Option<Arc<Semaphore>>,
     /// What arrived on all its streams, in order.
     pub(crate) seen: Vec<StreamRequest>,
+    /// Dials begun.
+    pub(crate) dials: usize,
     /// Listings begun.
     pub(crate) listings: usize,
     leased_until: Option<Instant>,
@@ -361,6 +363,7 @@ impl ClusterClient for FakeCluster {
 
     async fn open_stream(&self, store: &Store) -> Result<(FakeSender, FakeReceiver), Failure> {
         let _alive = Alive::new(&self.alive);
+        self.store(store.id.0, |store| store.dials += 1);
         suffer(self.mood(store, |store| store.dial)).await?;
         let (sender, answers) = mpsc::unbounded_channel();
         self.store(store.id.0, |store| {

@@ -29,6 +29,21 @@ async fn a_dial_that_hangs_suspends_nobody_and_does_not_outlive_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn dials_that_hang_do_not_pile_up() {
+    let cluster = FakeCluster::new(2, 20);
+    cluster.store(2, |store| store.dial = Mood::Hangs);
+    let prepare = tokio::spawn(preparer(&cluster).prepare());
+    let mut dials = 0;
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(cluster.alive() <= 1, "{} are alive", cluster.alive());
+        dials = cluster.store(2, |store| store.dials);
+    }
+    assert!(dials >= 3, "only {dials} dials");
+    prepare.await.expect("no panic").expect_err("no stream");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_can_be_dialled_after_a_while_is() {
     let cluster = FakeCluster::new(3, 30);
     cluster.store(2, |store| store.dial = Mood::Fails);
