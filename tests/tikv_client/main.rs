@@ -5,6 +5,7 @@
 
 mod fake_pd;
 mod fake_store;
+mod grpcio;
 mod listings;
 mod members;
 mod raw_h2;

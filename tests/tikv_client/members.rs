@@ -304,3 +304,28 @@ async fn the_lowest_timestamp_is_composed_or_unsupported() {
     });
     assert_eq!(soon(cluster.min_ts()).await, Ok((5 << 18) | 6));
 }
+
+/// A connection dies with the runtime that drives it, and with that runtime's
+/// pauses.
+#[test]
+fn a_handle_works_in_another_runtime_than_the_one_it_came_from() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime")
+    };
+    let first = runtime();
+    let (pd, cluster) = first.block_on(async {
+        let pd = FakePd::start().await;
+        let cluster = connect(pd.url()).await;
+        soon(cluster.list_stores()).await.expect("PD answers");
+        (pd, cluster)
+    });
+    // The first runtime stands, but nobody drives it.
+    runtime()
+        .block_on(async { soon(cluster.list_stores()).await })
+        .expect("PD answers");
+    assert_eq!(pd.count("GetAllStores"), 2);
+    drop(first);
+}

@@ -18,12 +18,12 @@ use crate::fake_pd::FakePd;
 use crate::fake_store::{FakeStore, claim};
 use crate::support::{connect, soon, store_at};
 
-type Ca = CertifiedIssuer<'static, KeyPair>;
+pub(crate) type Ca = CertifiedIssuer<'static, KeyPair>;
 
 /// A certificate (with those between it and the root behind it) and its key.
-struct Pair {
-    chain: String,
-    key: String,
+pub(crate) struct Pair {
+    pub(crate) chain: String,
+    pub(crate) key: String,
 }
 
 fn ca_params(name: &str) -> CertificateParams {
@@ -33,12 +33,12 @@ fn ca_params(name: &str) -> CertificateParams {
     params
 }
 
-fn new_ca(name: &str) -> Ca {
+pub(crate) fn new_ca(name: &str) -> Ca {
     let key = KeyPair::generate().expect("a key");
     CertifiedIssuer::self_signed(ca_params(name), key).expect("a root")
 }
 
-fn issue(ca: &Ca, names: &[&str], between: &str) -> Pair {
+pub(crate) fn issue(ca: &Ca, names: &[&str], between: &str) -> Pair {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(names).expect("sound names");
     params.extended_key_usages = vec![
@@ -53,13 +53,13 @@ fn issue(ca: &Ca, names: &[&str], between: &str) -> Pair {
     }
 }
 
-const HERE: &[&str] = &["127.0.0.1", "localhost"];
+pub(crate) const HERE: &[&str] = &["127.0.0.1", "localhost"];
 
 /// The files of a client.
-struct Files(TempDir);
+pub(crate) struct Files(TempDir);
 
 impl Files {
-    fn new(ca: &str, pair: &Pair) -> Self {
+    pub(crate) fn new(ca: &str, pair: &Pair) -> Self {
         let files = Self(tempfile::tempdir().expect("a directory"));
         files.write(ca, pair);
         files
@@ -71,16 +71,16 @@ impl Files {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn security(&self) -> Security {
+    pub(crate) fn security(&self) -> Security {
         let identity = (self.path("cert"), self.path("key"));
         Security::tls(self.path("ca"), Some(identity))
     }
 
-    fn without_identity(&self) -> Security {
+    pub(crate) fn without_identity(&self) -> Security {
         Security::tls(self.path("ca"), None)
     }
 }
@@ -92,13 +92,13 @@ fn server(pair: &Pair, clients_ca: &str) -> ServerTlsConfig {
         .client_ca_root(Certificate::from_pem(clients_ca))
 }
 
-async fn secure_pd(tls: ServerTlsConfig) -> FakePd {
+pub(crate) async fn secure_pd(tls: ServerTlsConfig) -> FakePd {
     let pd = FakePd::start_with(Some(tls)).await;
     pd.script().leader = Some(format!("https://{}", pd.address));
     pd
 }
 
-async fn connect_to(pd: &FakePd, security: Security) -> Result<TikvCluster, Error> {
+pub(crate) async fn connect_to(pd: &FakePd, security: Security) -> Result<TikvCluster, Error> {
     let endpoints = [pd.address.to_string()];
     soon(TikvCluster::connect(
         endpoints,
