@@ -1,0 +1,67 @@
+//! Properties over what a cluster could really answer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use snapshot_prepare::machine::Outcome;
+use snapshot_prepare::progress::PhaseName;
+
+use super::plan::{Plan, plan};
+use super::run::Run;
+use super::runner::check;
+
+const REGRESSIONS: &str = "tests/machine_properties/regressions/plausible.txt";
+
+/// How often something worth having happened, so that a property that never
+/// meets it is found out.
+#[derive(Default)]
+struct Seen {
+    held: AtomicU32,
+    finished: AtomicU32,
+    lost: AtomicU32,
+    again: AtomicU32,
+}
+
+fn bump(counter: &AtomicU32, happened: bool) {
+    counter.fetch_add(u32::from(happened), Ordering::Relaxed);
+}
+
+fn follow(plan: &Plan, run: &mut Run) -> Result<(), String> {
+    for step in &plan.moves {
+        run.step(step)?;
+    }
+    run.run_out()
+}
+
+/// Whatever happens, the rules are kept, and once all answer well the run ends.
+#[test]
+fn rules_are_kept_whatever_the_cluster_does() {
+    let seen = Seen::default();
+    let cases = 768;
+    check(
+        "rules_are_kept_whatever_the_cluster_does",
+        REGRESSIONS,
+        cases,
+        &plan(),
+        |plan| {
+            let mut run = Run::new(plan.config.clone(), plan.world())?;
+            follow(plan, &mut run).map_err(|what| run.explain(&what))?;
+            let outcome = run.machine.outcome();
+            let entered = |phase| run.phases.iter().filter(|it| **it == phase).count();
+            bump(&seen.held, entered(PhaseName::Hold) > 0);
+            bump(&seen.finished, matches!(outcome, Some(Outcome::Finished)));
+            bump(&seen.lost, matches!(outcome, Some(Outcome::HoldLost(_))));
+            bump(&seen.again, entered(PhaseName::Connect) > 1);
+            Ok(())
+        },
+    );
+    for (what, counter) in [
+        ("held", &seen.held),
+        ("finished", &seen.finished),
+        ("lost a hold", &seen.lost),
+        ("began again", &seen.again),
+    ] {
+        let count = counter.load(Ordering::Relaxed);
+        println!("{count} runs {what}");
+        assert!(count > 0, "no run {what}: the plans are too wild");
+    }
+}

@@ -1,0 +1,248 @@
+//! A machine, the monitor that watches it, and the tiny cluster that answers it.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use snapshot_prepare::machine::{Config, Effect, Event, Machine, Notice};
+use snapshot_prepare::progress::PhaseName;
+use snapshot_prepare::time::Timestamp;
+
+use super::answer::How;
+use super::monitor::Monitor;
+use super::plan::Move;
+use super::world::{Asked, World};
+
+/// How many lines of the trace a failure shows.
+const TRACE: usize = 60;
+/// The most effects that one input may lead to, with a cluster as tiny as this.
+const EFFECTS_MAX: usize = 200;
+
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) machine: Machine,
+    pub(crate) monitor: Monitor,
+    pub(crate) world: World,
+    pub(crate) now: Timestamp,
+    /// The phases entered so far.
+    pub(crate) phases: Vec<PhaseName>,
+    /// Every effect, for comparisons.
+    pub(crate) effects: Vec<Effect>,
+    trace: VecDeque<String>,
+}
+
+impl Run {
+    pub(crate) fn new(config: Config, world: World) -> Result<Self, String> {
+        let now = Timestamp::from_micros(7_000_000);
+        let machine = Machine::new(config.clone(), now).map_err(|error| error.to_string())?;
+        let mut run = Self {
+            machine,
+            monitor: Monitor::new(config, now),
+            world,
+            now,
+            phases: vec![PhaseName::Connect],
+            effects: Vec::new(),
+            trace: VecDeque::new(),
+        };
+        while run.machine.poll_notice().is_some() {}
+        run.drain()?;
+        Ok(run)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.machine.outcome().is_some()
+    }
+
+    fn note(&mut self, line: String) {
+        if self.trace.len() == TRACE {
+            self.trace.pop_front();
+        }
+        self.trace.push_back(line);
+    }
+
+    /// Returns what a failure has to show.
+    pub(crate) fn explain(&self, what: &str) -> String {
+        let mut text = format!("{what}\nthe last inputs and outputs:");
+        for line in &self.trace {
+            // Writing into a String cannot fail.
+            let _ = write!(text, "\n  {line}");
+        }
+        text
+    }
+
+    /// Hands in an event.
+    pub(crate) fn event(&mut self, event: Event) -> Result<(), String> {
+        self.note(format!("{} <- {event:?}", self.now));
+        self.monitor.advance(self.now);
+        self.monitor.event(&event);
+        self.machine.handle_event(event, self.now);
+        self.drain()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, time: Duration) -> Result<(), String> {
+        self.now = self.now + time;
+        self.note(format!("{} <- timeout", self.now));
+        self.monitor.advance(self.now);
+        self.machine.handle_timeout(self.now);
+        self.drain()
+    }
+
+    /// Lets time pass without telling the machine before the next event.
+    pub(crate) fn pass_silently(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        let mut notices = Vec::new();
+        while let Some(notice) = self.machine.poll_notice() {
+            notices.push(notice);
+        }
+        let entered: Vec<_> = notices
+            .iter()
+            .filter_map(|notice| match notice {
+                Notice::PhaseEntered { phase, .. } => Some(*phase),
+                _ => None,
+            })
+            .collect();
+        let before = self.effects.len();
+        while let Some(effect) = self.machine.poll_effect() {
+            self.note(format!("{} -> {effect:?}", self.now));
+            self.monitor.effect(&effect, &entered)?;
+            self.world.take(&effect);
+            self.effects.push(effect);
+        }
+        for phase in &entered {
+            self.note(format!("{} == {phase}", self.now));
+        }
+        self.phases.extend(&entered);
+        if self.effects.len() - before > EFFECTS_MAX {
+            return Err("too many effects of one input (R7)".to_owned());
+        }
+        self.monitor.after(&self.machine, &notices)
+    }
+
+    /// Answers the outstanding thing at `index`.
+    pub(crate) fn answer(&mut self, index: usize, how: &How) -> Result<(), String> {
+        let Some(picked) = self.world.outstanding.get(index).cloned() else {
+            return Ok(());
+        };
+        // A store answers leases in the order in which they were asked for.
+        let index = match picked {
+            Asked::Lease { stream, .. } | Asked::Finish { stream, .. } => self
+                .world
+                .outstanding
+                .iter()
+                .position(|asked| {
+                    matches!(asked, Asked::Lease { stream: id, .. } | Asked::Finish { stream: id, .. } if *id == stream)
+                })
+                .unwrap_or(index),
+            _ => index,
+        };
+        let asked = self.world.outstanding.remove(index);
+        let event = self.world.answer(&asked, how, self.now);
+        self.world.old.push(asked);
+        self.event(event)
+    }
+
+    /// Answers all that is outstanding now, and well.
+    pub(crate) fn answer_all(&mut self) -> Result<(), String> {
+        for asked in self.world.outstanding.clone() {
+            let index = self.world.outstanding.iter().position(|it| *it == asked);
+            if let Some(index) = index {
+                self.answer(index, &How::Well)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a move of a plan.
+    pub(crate) fn step(&mut self, step: &Move) -> Result<(), String> {
+        let pick = |which: u8, len: usize| usize::from(which) % len.max(1);
+        match step {
+            Move::AnswerAll => self.answer_all(),
+            Move::Answer(which, how) => {
+                self.answer(pick(*which, self.world.outstanding.len()), how)
+            }
+            Move::Again(which, how) => {
+                let index = pick(*which, self.world.old.len());
+                match self.world.old.get(index).cloned() {
+                    // What has ended cannot end again.
+                    None | Some(Asked::End { .. } | Asked::Open { .. }) => Ok(()),
+                    Some(asked) => {
+                        let mut elsewhere = self.world.clone();
+                        let event = elsewhere.answer(&asked, how, self.now);
+                        self.event(event)
+                    }
+                }
+            }
+            Move::Drop(which) => {
+                let index = pick(*which, self.world.outstanding.len());
+                if index < self.world.outstanding.len() {
+                    let asked = self.world.outstanding.remove(index);
+                    self.world.old.push(asked);
+                }
+                Ok(())
+            }
+            Move::EndStream(which, kind) => {
+                let streams: Vec<_> = self.world.streams.keys().copied().collect();
+                match streams.get(pick(*which, streams.len())) {
+                    None => Ok(()),
+                    Some(stream) => {
+                        let event = self.world.end_stream(*stream, *kind);
+                        self.event(event)
+                    }
+                }
+            }
+            Move::Change(change) => {
+                self.world.change(change);
+                Ok(())
+            }
+            Move::Pass(millis) => self.pass(Duration::from_millis(u64::from(*millis))),
+            Move::PassSilently(millis) => {
+                self.pass_silently(Duration::from_millis(u64::from(*millis)));
+                Ok(())
+            }
+            Move::NextDeadline => self.next_deadline(),
+            Move::Finish => self.event(Event::FinishRequested),
+            Move::Cancel => self.event(Event::CancelRequested),
+            Move::LockLost => self.event(Event::LockLost),
+        }
+    }
+
+    /// Lets time pass until the next deadline, one microsecond too early first.
+    pub(crate) fn next_deadline(&mut self) -> Result<(), String> {
+        let Some(at) = self.machine.poll_timeout() else {
+            return Ok(());
+        };
+        let time = at.saturating_duration_since(self.now);
+        let early = time.saturating_sub(Duration::from_micros(1));
+        if !early.is_zero() {
+            self.pass(early)?;
+        }
+        self.pass(at.saturating_duration_since(self.now))
+    }
+
+    /// Answers everything well, lets time pass, and finishes once the hold is
+    /// reached, until the run is over.
+    pub(crate) fn run_out(&mut self) -> Result<(), String> {
+        self.world.calm();
+        for _ in 0..4_000 {
+            if self.is_over() {
+                return Ok(());
+            }
+            if self.machine.phase() == PhaseName::Hold {
+                self.event(Event::FinishRequested)?;
+            } else if self.world.outstanding.is_empty() {
+                self.next_deadline()?;
+            } else {
+                self.pass(Duration::from_millis(1))?;
+                self.answer_all()?;
+            }
+        }
+        Err(format!(
+            "the run does not end: it waits for {}",
+            self.machine.waiting_for(5)
+        ))
+    }
+}

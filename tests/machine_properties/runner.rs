@@ -1,0 +1,52 @@
+//! Running a property: seed, replay, regressions.
+
+use std::fmt::Debug;
+use std::hash::{BuildHasher, RandomState};
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{
+    Config, FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner,
+};
+
+/// Checks a property on `cases` values of `strategy`.
+///
+/// What once failed is in `regressions/<name>.txt` and runs first. A failure is
+/// shrunk, and says the seed that brings it back.
+pub(crate) fn check<S>(
+    name: &'static str,
+    regressions: &'static str,
+    cases: u32,
+    strategy: &S,
+    property: impl Fn(&S::Value) -> Result<(), String>,
+) where
+    S: Strategy,
+    S::Value: Debug,
+{
+    let mut config = Config {
+        max_shrink_iters: 20_000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    let seed = match config.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one(name),
+    };
+    config.rng_seed = RngSeed::Fixed(seed);
+    config.test_name = Some(name);
+    println!("{name}: seed {seed}, {} cases", config.cases);
+    let result = TestRunner::new(config).run(strategy, |value| {
+        property(&value).map_err(TestCaseError::fail)
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Abort(reason)) => panic!("{name} gave up: {reason}"),
+        Err(TestError::Fail(reason, value)) => panic!(
+            "{name} failed: {reason}\nminimal input: {value:#?}\nreplay: PROPTEST_RNG_SEED={seed} \
+             cargo test --no-default-features --test machine_properties {name}\n\
+             (or run the test again: the case was added to {regressions})"
+        ),
+    }
+}
