@@ -12,7 +12,7 @@ use snapshot_prepare::sim::fault::FaultPlan;
 use snapshot_prepare::sim::layout::Layout;
 
 /// A check that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn layouts() -> Vec<(&'static str, Layout)> {
     let dump = include_bytes!("data/regions.json");

@@ -71,10 +71,11 @@ pub(super) async fn second_stream_supersedes<C: ClusterClient>(
     ensure(second.lease().await?, || {
         "the lease did not survive the end of the first stream".to_owned()
     })?;
-    // Also a stream on which nothing was answered yet.
+    // Also a stream on which nothing was answered yet. That it has arrived shows
+    // at the one before.
     let mut third = Session::open(context, &store).await?;
-    let mut fourth = Session::open(context, &store).await?;
     second.expect_end(FailureKind::Superseded).await?;
+    let mut fourth = Session::open(context, &store).await?;
     third.expect_end(FailureKind::Superseded).await?;
     ensure(fourth.lease().await?, || {
         "the lease did not survive the end of the third stream".to_owned()
