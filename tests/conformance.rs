@@ -10,6 +10,7 @@ use snapshot_prepare::region::StoreId;
 use snapshot_prepare::sim::client::SimCluster;
 use snapshot_prepare::sim::fault::FaultPlan;
 use snapshot_prepare::sim::layout::Layout;
+use snapshot_prepare::sim::model::StorageMode;
 
 /// A check that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -132,5 +133,19 @@ async fn the_grpc_client_conforms() {
         conforms(&client, &expectation(&layout), &skipped_on(&layout)).await;
         drop(client);
         served.shutdown().await;
+    }
+}
+
+/// The storage of every store is of API version 1 with TTL, or 2: one of the two
+/// reads without keys is refused there.
+#[tokio::test(start_paused = true)]
+async fn reads_are_served_by_every_api_version() {
+    let layout = Layout::generate(3, 50, 3, 8);
+    for mode in [StorageMode::V1, StorageMode::V1Ttl, StorageMode::V2] {
+        let client = SimCluster::start(&layout, FaultPlan::none(), 8);
+        for store in &layout.stores {
+            client.with_model(|cluster| cluster.set_storage(store.id, mode));
+        }
+        conforms(&client, &expectation(&layout), &[]).await;
     }
 }

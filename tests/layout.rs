@@ -269,7 +269,8 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn unsound_regions_are_named() {
-    let cases: [(fn(&mut Value), RegionProblem); 9] = [
+    type Case = (fn(&mut Value), RegionProblem);
+    let cases: [Case; 9] = [
         (
             |region| region["leader"] = json!({"id": 999, "store_id": 7}),
             RegionProblem::ForeignLeader(StoreId(7)),

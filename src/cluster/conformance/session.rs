@@ -67,17 +67,20 @@ impl<C: ClusterClient> Session<C> {
         }
     }
 
-    /// Polls for answers once and drops the future.
+    /// Polls for answers until one poll after the first wake-up, and drops the
+    /// future. An answer has to be on its way.
     pub(super) async fn poll_and_drop(&mut self) -> Result<(), String> {
         let mut next = pin!(self.receiver.next());
-        let polled = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
-        match polled {
-            Poll::Pending => Ok(()),
-            Poll::Ready(batch) => {
-                self.arrived.extend(batch.map_err(failed("the stream"))?);
-                Ok(())
-            }
+        let mut woken = false;
+        let polled = poll_fn(|cx| match next.as_mut().poll(cx) {
+            Poll::Ready(batch) => Poll::Ready(Some(batch)),
+            Poll::Pending if std::mem::replace(&mut woken, true) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        if let Some(batch) = polled.await {
+            self.arrived.extend(batch.map_err(failed("the stream"))?);
         }
+        Ok(())
     }
 
     /// Expects the answer to a lease request and returns what it says.

@@ -1,13 +1,13 @@
-use super::failure::{from_status, unexpected};
 use super::reads::{SimClaims, SimReads};
 use super::stream::{self, SimReceiver, SimSender};
 use crate::cluster::ClusterClient;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::range::KeyRange;
 use crate::region::{ReadTarget, ScannedRegion, Store};
 use crate::sim::fault::FaultPlan;
 use crate::sim::hub::{Call, Hub};
 use crate::sim::layout::Layout;
+use crate::sim::mapping::from_status;
 use crate::sim::model::{Answer, Cluster, Request};
 
 /// A simulated cluster and a client of it; a cheap handle.
@@ -31,10 +31,10 @@ impl SimCluster {
         }
     }
 
-    /// Looks at the model, or changes it, at the present moment: to ask the
-    /// oracle, or to let something go wrong.
+    /// Looks at the model, or changes it, at the present moment, which is its
+    /// [`Cluster::now`]: to ask the oracle, or to let something go wrong.
     pub fn with_model<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
-        self.hub.with_model(|cluster, _| look(cluster))
+        self.hub.with_model(look)
     }
 
     /// Asks PD for its timestamp (`pdpb.PD/GetMinTS`).
@@ -102,4 +102,12 @@ impl ClusterClient for SimCluster {
         let call = Call::new(&self.hub, Request::OpenStream { store: store.id });
         stream::open(call).await
     }
+}
+
+/// Says that an answer came that does not belong to the call.
+pub(super) fn unexpected() -> Failure {
+    Failure::new(
+        FailureKind::Malformed,
+        "the model answered something else than it was asked",
+    )
 }

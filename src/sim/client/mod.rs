@@ -4,7 +4,6 @@
 //! It runs on tokio's clock, so with a paused clock a run takes no time.
 
 mod cluster;
-mod failure;
 mod reads;
 mod stream;
 

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
-use super::failure::{from_region_error, from_status, unexpected};
+use super::cluster::unexpected;
 use crate::cluster::Batches;
 use crate::error::{Failure, FailureKind};
 use crate::region::{Claim, ReadAnswer, ReadTarget, RegionError, RegionErrorKind, StoreId};
 use crate::sim::hub::{Call, Group, Hub};
+use crate::sim::mapping::{from_region_error, from_status};
 use crate::sim::model::{
     Answer, CallId, ModelRegionError, ReadKind, ReadRequest, RegionErrorDetail, Request,
 };

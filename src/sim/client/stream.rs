@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 
-use super::failure::{from_region_error, from_status, unexpected};
+use super::cluster::unexpected;
 use crate::cluster::{PrepareReceiver, PrepareSender, StreamAnswer, StreamRequest};
 use crate::error::{Failure, FailureKind};
 use crate::region::WaitAnswer;
 use crate::sim::hub::Call;
+use crate::sim::mapping::{from_region_error, from_status};
 use crate::sim::model::{Answer, Request, StreamReply};
 
 /// The sending half of a prepare stream of the simulated cluster.

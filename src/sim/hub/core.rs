@@ -106,11 +106,8 @@ impl Hub {
     }
 
     /// Looks at the model, or changes it, at the present moment.
-    pub(in crate::sim) fn with_model<R>(
-        &self,
-        look: impl FnOnce(&mut Cluster, Timestamp) -> R,
-    ) -> R {
-        self.0.with(|state, now| look(&mut state.cluster, now))
+    pub(in crate::sim) fn with_model<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
+        self.0.with(|state, _| look(&mut state.cluster))
     }
 }
 
@@ -120,9 +117,7 @@ impl Shared {
     fn with<R>(&self, act: impl FnOnce(&mut State, Timestamp) -> R) -> R {
         let mut state = self.lock();
         let now = self.now();
-        if state.cluster.poll_timeout().is_some_and(|due| due <= now) {
-            state.cluster.handle_timeout(now);
-        }
+        state.cluster.handle_timeout(now);
         let result = act(&mut state, now);
         let readers = state.hand_out();
         let due = state.cluster.poll_timeout();

@@ -122,10 +122,10 @@ impl Served {
         &self.listed
     }
 
-    /// Looks at the model, or changes it, at the present moment: to ask the
-    /// oracle, or to let something go wrong.
+    /// Looks at the model, or changes it, at the present moment, which is its
+    /// [`Cluster::now`]: to ask the oracle, or to let something go wrong.
     pub fn with_model<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
-        self.hub.with_model(|cluster, _| look(cluster))
+        self.hub.with_model(look)
     }
 
     /// Lets the next member of PD lead.
