@@ -322,17 +322,22 @@ fn ids_are_used_once() {
             region_id: RegionId(140)
         })
     );
-    let error = changed(|dump| region(dump, 130)["peers"][1]["id"] = json!(142));
+    let error = changed(|dump| {
+        let first = region(dump, 130)["peers"][0]["id"].clone();
+        region(dump, 130)["peers"][1]["id"] = first;
+    });
     assert!(
         matches!(
             error,
             Err(LayoutError::DuplicatePeer {
-                peer_id: PeerId(142),
+                region_id: RegionId(130),
                 ..
             })
         ),
         "{error:?}"
     );
+    // A dump with ids that were made up anew has some twice.
+    changed(|dump| region(dump, 130)["peers"][1]["id"] = json!(142)).expect("a sound cluster");
 }
 
 #[test]

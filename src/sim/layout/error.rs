@@ -66,8 +66,8 @@ pub enum LayoutError {
         /// The id.
         region_id: RegionId,
     },
-    /// Two peers, of one region or of two, have one id.
-    #[error("region {region_id}: its peer id {peer_id} is there twice in the cluster")]
+    /// Two peers of a region have one id.
+    #[error("region {region_id}: its peer id {peer_id} is there twice")]
     DuplicatePeer {
         /// A region that has the peer.
         region_id: RegionId,
