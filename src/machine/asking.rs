@@ -6,7 +6,7 @@ use super::connect::wrong_store;
 use super::core::{Core, Stop, store_error};
 use super::listing::Listings;
 use super::policy::Place;
-use super::retry::{Entry, EntryState, RetryBook};
+use super::retry::{Asked, Entry, EntryState, RetryBook};
 use super::session::Session;
 use super::shelf::{Shelf, TaskState};
 use super::{Proof, RequestId};
@@ -52,6 +52,8 @@ pub(super) struct ReadBatch {
 pub(super) struct FollowUp {
     /// The store whose answer it was.
     pub(super) store: Option<StoreId>,
+    /// What was asked there.
+    pub(super) failed: Option<Asked>,
     /// Whether the answer says that the region is elsewhere or otherwise, so
     /// that a first look need not wait (rule R10).
     pub(super) early: bool,
@@ -63,6 +65,7 @@ impl FollowUp {
     pub(super) const fn early(store: StoreId) -> Self {
         Self {
             store: Some(store),
+            failed: None,
             early: true,
             at_least: Duration::ZERO,
         }
@@ -71,6 +74,7 @@ impl FollowUp {
     pub(super) const fn backoff() -> Self {
         Self {
             store: None,
+            failed: None,
             early: false,
             at_least: Duration::ZERO,
         }
@@ -129,7 +133,7 @@ impl Asking {
             return;
         };
         if let Some(store) = follow_up.store {
-            self.retry.suspect(&range, store);
+            self.retry.note_failed(&range, store, follow_up.failed);
         }
         for part in self.proven.gaps(&range).collect::<Vec<_>>() {
             let (pieces, tries) = self.retry.claim(&part);
@@ -163,6 +167,7 @@ impl Asking {
             tries: tries.saturating_add(1),
             state,
             suspects: follow_up.store.into_iter().collect(),
+            failed: follow_up.failed.into_iter().collect(),
             cause: cause.to_owned(),
         });
     }
@@ -183,6 +188,10 @@ impl Asking {
             .and_then(|shelf| shelf.remove(id));
         if let Some(task) = removed {
             let text = format!("region {id} at store {store}: {cause}");
+            let follow_up = FollowUp {
+                failed: Some((store, id, task.epoch)),
+                ..follow_up
+            };
             self.fail(core, &task.range, &text, follow_up);
         }
     }
@@ -460,7 +469,12 @@ impl Asking {
         {
             self.confirmed = self.confirmed.saturating_sub(1);
         }
-        if !known && core.config.proof == Proof::Read && !self.proven.covers(&claim.region.range) {
+        let asked = (store_id, id, claim.region.epoch);
+        if !known
+            && core.config.proof == Proof::Read
+            && !self.proven.covers(&claim.region.range)
+            && !self.retry.is_resting(&claim.region.range, &asked)
+        {
             shelf.make_ready(id, core.now);
         }
         if let Some(task) = replaced {

@@ -392,13 +392,32 @@ impl Connect {
         }
     }
 
-    /// Returns the first store that is not open yet, for the error at the
-    /// deadline; `None` when it is PD that keeps us waiting.
-    pub(super) fn first_missing(&self) -> Option<&Store> {
-        self.stores
+    /// Returns what is missing, and the stores that keep us waiting, those with
+    /// a failure first. While a store is not probed no stream is opened to any,
+    /// so the others are not to blame.
+    fn missing(&self, core: &Core) -> (&'static str, Vec<&Store>) {
+        let unprobed = self.stores.values().any(|dial| !dial.probed);
+        let mut missing: Vec<_> = self
+            .stores
             .values()
-            .find(|dial| !dial.probed || !matches!(dial.stream, DialStream::Open { .. }))
+            .filter(|dial| {
+                if unprobed {
+                    !dial.probed
+                } else {
+                    !matches!(dial.stream, DialStream::Open { .. })
+                }
+            })
             .map(|dial| &dial.store)
+            .collect();
+        missing.sort_by_key(|store| !core.store_failures.contains_key(&store.id));
+        let what = if unprobed { "the listing" } else { "a stream" };
+        (what, missing)
+    }
+
+    /// Returns the first store that keeps us waiting, for the error at the
+    /// deadline; `None` when it is PD.
+    pub(super) fn first_missing(&self, core: &Core) -> Option<&Store> {
+        self.missing(core).1.first().copied()
     }
 
     /// Describes what is being waited for.
@@ -409,24 +428,20 @@ impl Connect {
                 None => "the store list of PD".to_owned(),
             };
         }
-        let missing: Vec<_> = self
-            .stores
-            .values()
-            .filter(|dial| !dial.probed || !matches!(dial.stream, DialStream::Open { .. }))
-            .collect();
+        let (what, missing) = self.missing(core);
         let names: Vec<_> = missing
             .iter()
             .take(limit)
-            .map(|dial| {
+            .map(|store| {
                 let cause = core
                     .store_failures
-                    .get(&dial.store.id)
+                    .get(&store.id)
                     .map_or(String::new(), |(_, failure)| format!(" ({failure})"));
-                format!("store {} at {}{cause}", dial.store.id, dial.store.address)
+                format!("store {} at {}{cause}", store.id, store.address)
             })
             .collect();
         format!(
-            "a stream to {} of {} stores: {}{}",
+            "{what} of {} of {} stores: {}{}",
             missing.len(),
             self.stores.len(),
             names.join(", "),

@@ -292,6 +292,13 @@ impl Machine {
                 self.stop(stop);
                 continue;
             }
+            if let Some(session) = self.phase.session_mut() {
+                // An answer can make a deadline known that has passed already.
+                session.expire(&mut self.core);
+                if self.core.is_stopping() {
+                    continue;
+                }
+            }
             if let Some((session, asking)) = self.phase.asking_mut() {
                 asking.pump(&mut self.core, session);
             }

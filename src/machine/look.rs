@@ -275,6 +275,7 @@ impl Asking {
                     range: rest,
                     state: EntryState::Resting,
                     suspects: BTreeSet::new(),
+                    failed: BTreeSet::new(),
                     ..entry.clone()
                 });
             }
@@ -283,6 +284,7 @@ impl Asking {
                     range: rest.clone(),
                     state: EntryState::Resting,
                     suspects: BTreeSet::new(),
+                    failed: BTreeSet::new(),
                     ..entry.clone()
                 });
                 self.fail(
@@ -313,8 +315,9 @@ impl Asking {
         }
         let mut served = KeyRangeSet::new();
         for (store, id) in &claimers {
-            let may_ask = core.config.proof == Proof::Read
-                || (named.get(id) == Some(store) && self.is_only_claimer(*store, *id));
+            let may_ask = (core.config.proof == Proof::Read
+                || (named.get(id) == Some(store) && self.is_only_claimer(*store, *id)))
+                && !self.is_resting(*store, *id);
             let Some(shelf) = self.shelves.get_mut(store) else {
                 continue;
             };
@@ -330,6 +333,15 @@ impl Asking {
             }
         }
         served
+    }
+
+    /// Returns whether the claim reaches into another range whose backoff it is
+    /// the cause of.
+    fn is_resting(&self, store: StoreId, id: RegionId) -> bool {
+        self.shelves
+            .get(&store)
+            .and_then(|shelf| shelf.get(id))
+            .is_some_and(|task| self.retry.is_resting(&task.range, &(store, id, task.epoch)))
     }
 
     fn is_only_claimer(&self, store: StoreId, id: RegionId) -> bool {

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use super::core::Core;
-use super::lease::Lease;
-use super::session::{Session, StoreBook};
+use super::lease::{Lease, LeaseAnswer};
+use super::session::{Session, StoreBook, foreign_error};
 use super::timer::{Timer, Timers};
-use super::{Effect, Outcome, RequestId};
+use super::{Effect, Notice, Outcome, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::progress::ReleaseState;
 use crate::region::StoreId;
@@ -41,6 +41,8 @@ struct Releasing {
     address: String,
     stream: RequestId,
     lease: Lease,
+    /// Whether the lease to be answered first is the first of this run.
+    first_of_run: bool,
     finish: Option<RequestId>,
     /// Until when Finish may be answered and the stream end; `None` when there
     /// is nothing left to wait for.
@@ -74,7 +76,7 @@ impl Release {
 
     /// Takes in an answer to Finish, or to a renewal sent before it.
     pub(super) fn handle_lease(&mut self, core: &mut Core, request: RequestId, valid: bool) {
-        for store in self.stores.values_mut() {
+        for (id, store) in &mut self.stores {
             if store.finish == Some(request) && store.state.is_none() {
                 // A lapse that a renewal repaired would make Finish say 'valid',
                 // so each renewal sent before has to be answered, and well.
@@ -88,12 +90,31 @@ impl Release {
                 core.note_move();
                 return;
             }
-            if store.lease.note_answer(request, valid, core.now).is_some() {
-                store.until = store.lease.latest_end(&core.config, core.now);
-                return;
+            let Some(answer) = store.lease.note_answer(request, valid, core.now) else {
+                continue;
+            };
+            store.until = store.lease.latest_end(&core.config, core.now);
+            if store.first_of_run && answer == (LeaseAnswer::First { foreign: true }) {
+                core.foreign.insert(*id);
+                core.notify(Notice::ForeignLease { store_id: *id });
+                self.check_foreign(core);
             }
+            return;
         }
         core.ignore();
+    }
+
+    /// Another's lease that shows only now forbids another attempt just as well,
+    /// if the configuration says so.
+    fn check_foreign(&mut self, core: &Core) {
+        let addresses = self
+            .stores
+            .iter()
+            .map(|(id, store)| (*id, store.address.as_str()))
+            .collect();
+        if let Some(error) = foreign_error(core, &addresses) {
+            self.upgrade(Then::Failed(error));
+        }
     }
 
     /// Takes in the end of a stream.
@@ -107,7 +128,7 @@ impl Release {
             return;
         };
         core.note_move();
-        let superseded = reason.kind == FailureKind::Superseded && store.state.is_none();
+        let superseded = reason.kind == FailureKind::Superseded;
         let error = Error::new(
             ErrorKind::Superseded,
             format!(
@@ -226,6 +247,7 @@ fn begin_store(core: &mut Core, id: StoreId, book: StoreBook) -> Releasing {
         address: book.store.address,
         stream: book.stream,
         lease: book.lease,
+        first_of_run: book.first_of_run,
         finish: None,
         deadline: None,
         state: None,

@@ -137,7 +137,7 @@ pub(super) fn deadline_error(core: &Core, phase: &Phase) -> Error {
     let timeout = core.config.prepare_timeout;
     if let Phase::Connect(connect) = phase {
         let failed = core.store_failures.iter().next();
-        let missing = connect.first_missing();
+        let missing = connect.first_missing(core);
         let (kind, store_id, failure) = match (missing, failed) {
             (Some(store), _) => {
                 let failure = core

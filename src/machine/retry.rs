@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::RequestId;
 use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
-use crate::region::{RegionId, StoreId};
+use crate::region::{RegionEpoch, RegionId, StoreId};
 use crate::time::Timestamp;
 
 /// The key ranges whose last attempt failed (rules R9 and R11). Entries never
@@ -21,9 +21,14 @@ pub(super) struct Entry {
     pub(super) state: EntryState,
     /// Stores whose listing may tell more, since they failed it.
     pub(super) suspects: BTreeSet<StoreId>,
+    /// What failed there: it is not asked again before the backoff is over.
+    pub(super) failed: BTreeSet<Asked>,
     /// What was said last, for reports.
     pub(super) cause: String,
 }
+
+/// A region as it was asked at a store.
+pub(super) type Asked = (StoreId, RegionId, RegionEpoch);
 
 /// What is being done about a failed range.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -111,13 +116,25 @@ impl RetryBook {
         self.entries.values()
     }
 
-    /// Adds `store` to the suspects of all active entries that overlap `range`.
-    pub(super) fn suspect(&mut self, range: &KeyRange, store: StoreId) {
+    /// Notes what failed with all entries that overlap `range`.
+    pub(super) fn note_failed(&mut self, range: &KeyRange, store: StoreId, failed: Option<Asked>) {
         for start in self.overlapping(range) {
             if let Some(entry) = self.entries.get_mut(&start) {
                 entry.suspects.insert(store);
+                entry.failed.extend(failed);
             }
         }
+    }
+
+    /// Returns whether this very thing failed for `range` and its backoff runs.
+    /// Whatever else is claimed there is news and may be asked at once.
+    pub(super) fn is_resting(&self, range: &KeyRange, asked: &Asked) -> bool {
+        !self.entries.is_empty()
+            && self.overlapping(range).iter().any(|start| {
+                self.entries.get(start).is_some_and(|entry| {
+                    matches!(entry.state, EntryState::Armed { .. }) && entry.failed.contains(asked)
+                })
+            })
     }
 
     /// Returns the starts of the entries that overlap `range`.

@@ -25,7 +25,7 @@ pub(super) struct StoreBook {
     pub(super) stream: RequestId,
     pub(super) lease: Lease,
     /// Whether the lease to be answered first is the first of this run.
-    first_of_run: bool,
+    pub(super) first_of_run: bool,
     /// How the stream ended, once it has.
     pub(super) ended: Option<Failure>,
 }
@@ -174,26 +174,14 @@ impl Session {
     /// Refuses, once all first answers are there, if another's lease was found
     /// and the configuration says so.
     pub(super) fn check_foreign(&self, core: &mut Core) {
-        if core.config.foreign_lease != ForeignLease::Refuse || core.foreign.is_empty() {
-            return;
-        }
-        let names: Vec<_> = core
-            .foreign
-            .iter()
-            .filter_map(|id| self.stores.get(id))
-            .map(|book| format!("{} at {}", book.store.id, book.store.address))
+        let addresses: BTreeMap<_, _> = self
+            .stores
+            .values()
+            .map(|book| (book.store.id, book.store.address.as_str()))
             .collect();
-        let mut error = Error::new(
-            ErrorKind::ForeignLease,
-            format!(
-                "already leased by somebody else: store {}; another backup may be running. They were left alone, so that its leases stay",
-                names.join(", store ")
-            ),
-        );
-        if let Some(id) = core.foreign.first() {
-            error = error.with_store(*id);
+        if let Some(error) = foreign_error(core, &addresses) {
+            core.stop(Stop::Fail(error));
         }
-        core.stop(Stop::Fail(error));
     }
 
     /// Returns whether every store answered 'valid' to a renewal with the number
@@ -264,6 +252,31 @@ impl Session {
             timers.add_some(book.lease.renewal_due(&core.config), Timer::Renewal(*id));
         }
     }
+}
+
+/// Returns the error for leases of somebody else's that were found, if the
+/// configuration says to refuse them.
+pub(super) fn foreign_error(core: &Core, addresses: &BTreeMap<StoreId, &str>) -> Option<Error> {
+    if core.config.foreign_lease != ForeignLease::Refuse {
+        return None;
+    }
+    let first = core.foreign.first()?;
+    let names: Vec<_> = core
+        .foreign
+        .iter()
+        .map(|id| match addresses.get(id) {
+            Some(address) => format!("store {id} at {address}"),
+            None => format!("store {id}"),
+        })
+        .collect();
+    let error = Error::new(
+        ErrorKind::ForeignLease,
+        format!(
+            "already leased by somebody else: {}; another backup may be running. Their leases were left alone as far as that was known in time",
+            names.join(", ")
+        ),
+    );
+    Some(error.with_store(*first))
 }
 
 fn expired(book: &StoreBook, lease: Duration) -> Error {
