@@ -45,7 +45,7 @@ fn r07_a_refused_wait_frees_its_place() {
 
 #[test]
 fn r07_the_window_is_512_by_default() {
-    let mut bench = Bench::with(1, 600, |_| {});
+    let mut bench = Bench::with(1, 530, |_| {});
     bench.when(Ask::is_wait, || Act::Never);
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(1));
@@ -53,7 +53,7 @@ fn r07_the_window_is_512_by_default() {
     bench.well_again();
     bench.release(Ask::is_wait);
     bench.run_to(PhaseName::Hold);
-    assert_eq!(bench.count(Ask::is_wait), 600);
+    assert_eq!(bench.count(Ask::is_wait), 530);
 }
 
 #[test]

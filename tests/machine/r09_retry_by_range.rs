@@ -94,11 +94,11 @@ fn r09_progress_resets_the_backoff() {
 
 #[test]
 fn r09_the_budget_is_time_not_rounds() {
-    let mut bench = Bench::with(3, 6, |config| config.backoff_max = ms(100));
+    let mut bench = Bench::with(3, 6, |config| config.backoff_max = ms(500));
     bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(290));
-    assert!(bench.count(is_wait_101) > 1_000);
+    assert!(bench.count(is_wait_101) > 400);
     bench.well_again();
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.attempt(), 1);

@@ -1,0 +1,231 @@
+//! R11: a range for which nobody is known to ask is a failed attempt.
+
+use snapshot_prepare::error::ErrorKind;
+use snapshot_prepare::progress::PhaseName;
+use snapshot_prepare::region::{Peer, PeerId, PeerRole, StoreId};
+
+use crate::bench::*;
+use crate::cluster::*;
+
+#[test]
+fn r11_a_range_that_nobody_claims_is_asked_of_pd() {
+    let mut bench = Bench::new();
+    bench.cluster.region(103).leader = None;
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    let scan = bench.run_to_ask("PD is asked", Ask::is_scan);
+    let Ask::Scan { range, limit, .. } = scan else {
+        panic!("a scan");
+    };
+    assert!(range.overlaps(&bench.cluster.region(103).region.range));
+    assert!(limit >= 1);
+    bench.run_for(secs(30));
+    assert_eq!(bench.phase(), PhaseName::WaitApply, "never held with a gap");
+    assert_eq!(bench.machine.progress().regions_confirmed, 5);
+    let scans = bench.count_since(mark, Ask::is_scan);
+    assert!((4..60).contains(&scans), "with backoff: {scans}");
+    bench.cluster.lead(103, 2);
+    let from = bench.now;
+    bench.run_to(PhaseName::Hold);
+    let pause = bench.now.saturating_duration_since(from);
+    assert!(pause < secs(6), "{pause:?}");
+}
+
+#[test]
+fn r11_the_store_that_pd_names_is_listed_again() {
+    let mut bench = Bench::new();
+    // Store 2 forgets region 105 in its first listing.
+    bench.on({
+        let mut first = true;
+        move |ask| {
+            if !(ask.is_claims() && ask.at(2) && first) {
+                return None;
+            }
+            first = false;
+            let mut claims = Cluster::new(3, 6).claims_of(StoreId(2));
+            claims.retain(|claim| claim.region.id.0 != 105);
+            Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
+        }
+    });
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_to_ask("PD is asked", Ask::is_scan);
+    let mark = bench.mark();
+    bench.run_to_ask("a wait", |ask| ask.is_wait() && ask.about(105));
+    let listed: Vec<_> = bench
+        .asked_since(mark, Ask::is_claims)
+        .filter_map(|(_, ask)| ask.store())
+        .collect();
+    assert_eq!(listed, [StoreId(2)], "only the one that PD names");
+    bench.run_to(PhaseName::Hold);
+}
+
+#[test]
+fn r11_all_stores_are_listed_when_pd_does_not_know() {
+    for nothing in [true, false] {
+        let mut bench = Bench::new();
+        bench.cluster.region(103).leader = None;
+        if nothing {
+            // PD has a gap there.
+            let mut told = bench.cluster.scan(&range(key(0), None), 100);
+            told.retain(|scanned| scanned.region.id.0 != 103);
+            bench.cluster.pd = Some(told);
+        }
+        bench.run_to(PhaseName::WaitApply);
+        bench.run_to_ask("PD is asked", Ask::is_scan);
+        let mark = bench.mark();
+        bench.run_for(ms(50));
+        let mut listed: Vec<_> = bench
+            .asked_since(mark, Ask::is_claims)
+            .filter_map(|(_, ask)| ask.store())
+            .collect();
+        listed.sort_unstable();
+        listed.dedup();
+        assert_eq!(listed, [StoreId(1), StoreId(2), StoreId(3)], "{nothing}");
+    }
+}
+
+#[test]
+fn r11_pd_that_names_the_wrong_store_does_not_stop_the_run() {
+    let mut bench = Bench::new();
+    bench.cluster.region(103).leader = None;
+    // PD says store 1, in truth it will be store 2.
+    let mut told = bench.cluster.scan(&range(key(0), None), 100);
+    for scanned in &mut told {
+        if scanned.region.id.0 == 103 {
+            scanned.leader = Some(StoreId(1));
+        }
+    }
+    bench.cluster.pd = Some(told);
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(3));
+    bench.cluster.lead(103, 2);
+    bench.run_for(secs(120));
+    assert_eq!(bench.phase(), PhaseName::Hold);
+}
+
+#[test]
+fn r11_pd_that_knows_nothing_at_all_does_not_stop_a_good_run() {
+    let mut bench = Bench::new();
+    bench.cluster.pd = Some(vec![]);
+    bench.run_to(PhaseName::Hold);
+    assert!(bench.elapsed() < secs(1));
+}
+
+#[test]
+fn r11_a_leader_on_store_zero_is_no_target() {
+    let mut bench = Bench::new();
+    bench.cluster.region(103).leader = Some(StoreId(0));
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(20));
+    assert_eq!(bench.count(|ask| ask.at(0)), 0);
+    assert_eq!(bench.phase(), PhaseName::WaitApply);
+    bench.cluster.lead(103, 3);
+    bench.run_to(PhaseName::Hold);
+}
+
+/// Adds a peer on the unlisted store 9 to region 102.
+fn with_unlisted_peer(role: PeerRole) -> Bench {
+    let mut bench = Bench::new();
+    bench.cluster.region(102).region.peers.push(Peer {
+        id: PeerId(1029),
+        store_id: StoreId(9),
+        role,
+    });
+    bench
+}
+
+#[test]
+fn r11_a_voter_on_an_unlisted_store_leads_to_a_new_store_list() {
+    for role in [
+        PeerRole::Voter,
+        PeerRole::IncomingVoter,
+        PeerRole::DemotingVoter,
+    ] {
+        let mut bench = with_unlisted_peer(role);
+        bench.run_for(secs(20));
+        assert_ne!(bench.phase(), PhaseName::Hold, "{role:?}");
+        assert!(bench.count(Ask::is_stores) >= 2, "{role:?}");
+        assert!(bench.count(Ask::is_stores) < 200, "with backoff");
+        bench.cluster.stores.push(store(9));
+        bench.run_to(PhaseName::Hold);
+        let report = bench.machine.prepare_report().expect("held");
+        assert_eq!(report.stores.len(), 4, "{role:?}");
+    }
+}
+
+#[test]
+fn r11_a_learner_on_an_unlisted_store_is_no_reason() {
+    let mut bench = with_unlisted_peer(PeerRole::Learner);
+    bench.run_to(PhaseName::Hold);
+    assert!(bench.elapsed() < secs(1));
+    assert_eq!(
+        bench.count(Ask::is_stores),
+        2,
+        "one to connect, one to verify"
+    );
+}
+
+#[test]
+fn r11_a_claim_without_a_peer_there_is_a_wrong_store_behind_the_address() {
+    let mut bench = Bench::new();
+    bench.on(|ask| {
+        if !(ask.is_claims() && ask.at(2)) {
+            return None;
+        }
+        let mut claims = Cluster::new(3, 6).claims_of(StoreId(2));
+        claims[0].region.peers.retain(|peer| peer.store_id.0 != 2);
+        Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
+    });
+    let error = failed(&bench.run_to_end(), ErrorKind::WrongService);
+    assert_eq!(error.store_id(), Some(StoreId(2)));
+    assert!(error.to_string().contains("store-2:20160"), "{error}");
+    assert_eq!(bench.count(Ask::is_lease), 0);
+}
+
+#[test]
+fn r11_a_wrong_store_behind_the_address_is_seen_later_too() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::WaitApply);
+    bench.on(|ask| {
+        if !(ask.is_claims() && ask.at(2)) {
+            return None;
+        }
+        let mut claims = Cluster::new(3, 6).claims_of(StoreId(2));
+        claims[0].region.peers.retain(|peer| peer.store_id.0 != 2);
+        Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
+    });
+    let error = failed(&bench.run_to_end(), ErrorKind::WrongService);
+    assert_eq!(error.store_id(), Some(StoreId(2)));
+    assert_eq!(bench.count(Ask::is_finish), 3);
+}
+
+#[test]
+fn r11_no_claims_at_all_is_one_big_gap() {
+    let mut bench = Bench::new();
+    for id in 101..=106 {
+        bench.cluster.region(id).leader = None;
+    }
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(10));
+    assert!(bench.count(Ask::is_scan) >= 1);
+    assert_eq!(bench.phase(), PhaseName::WaitApply);
+    for id in 101..=106 {
+        bench.cluster.lead(id, 1);
+    }
+    bench.run_to(PhaseName::Hold);
+}
+
+#[test]
+fn r11_a_gap_larger_than_a_page_is_scanned_to_its_end() {
+    let mut bench = Bench::with(3, 12, |config| config.page_size = 2);
+    for id in 101..=112 {
+        bench.cluster.region(id).leader = None;
+    }
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_to_ask("PD is asked", Ask::is_scan);
+    for id in 101..=112 {
+        bench.cluster.lead(id, id % 3 + 1);
+    }
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.machine.prepare_report().expect("held").regions, 12);
+}
