@@ -88,6 +88,24 @@ fault_kinds! {
     ClientPause = "client_pause",
 }
 
+impl FaultKind {
+    /// Returns whether a lease refuses what it does.
+    pub(in crate::sim) const fn needs_no_lease(self) -> bool {
+        matches!(
+            self,
+            Self::Write
+                | Self::Split
+                | Self::Merge
+                | Self::SlowMerge
+                | Self::ConfChange
+                | Self::Joint
+                | Self::Transfer
+                | Self::LostQuorum
+                | Self::HeldAppends
+        )
+    }
+}
+
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -50,10 +50,11 @@ impl Cluster {
         }
         if let Some(stream) = self.stream_mut(call) {
             stream.serving = true;
+            self.answer(call, Answer::Opened);
             if !call.is_internal() {
                 self.history.streams.insert(call, StreamRecord::new(store));
+                self.moment(Moment::Open);
             }
-            self.answer(call, Answer::Opened);
         }
     }
 

@@ -79,10 +79,7 @@ impl Report {
     pub fn replay(&self) -> String {
         let seed = self.setup.seed;
         let level = self.setup.plan.level;
-        format!(
-            "snapshot-prepare simulate --seeds {seed}..{} --faults {level}",
-            seed + 1
-        )
+        format!("snapshot-prepare simulate --seeds {seed} --faults {level}")
     }
 }
 

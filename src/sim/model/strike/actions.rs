@@ -87,11 +87,17 @@ impl Cluster {
         })))
     }
 
+    /// Merges a region into the neighbor behind; tries all that lead, from
+    /// anyone on.
     pub(in crate::sim::model) fn begin_merge(&mut self) -> bool {
-        for _ in 0..8 {
-            let Some(at) = self.any_leader() else {
-                return false;
-            };
+        let mut leaders = self.leaders();
+        if leaders.is_empty() {
+            return false;
+        }
+        let first = self.rng.random_range(0..leaders.len());
+        leaders.rotate_left(first);
+        // Finding a neighbor costs a look at every peer.
+        for at in leaders.into_iter().take(40) {
             if let Some(command) = self.merge_command(at)
                 && self.propose(at.store, at.region, command)
             {

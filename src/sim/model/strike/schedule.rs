@@ -13,6 +13,7 @@ use crate::time::Timestamp;
 /// A moment of a run, as the stores see it, at which a fault hurts most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::sim::model) enum Moment {
+    Open,
     Update,
     Wait,
     Listing,
@@ -56,8 +57,8 @@ pub(in crate::sim::model) struct Triggers {
 }
 
 impl Cluster {
-    /// Decides when each fault of the plan strikes: half of them at some time,
-    /// half at a moment of the run.
+    /// Decides when each fault of the plan strikes: a third of them at some time,
+    /// the others at a moment of the run.
     pub(in crate::sim::model) fn schedule_strikes(&mut self) {
         let active = self.plan.warm_up + self.plan.stop_after;
         let active_micros = active.as_micros() as u64;
@@ -65,20 +66,17 @@ impl Cluster {
         for (kind, count) in self.plan.strikes.clone() {
             for _ in 0..count {
                 let at = Duration::from_micros(self.rng.random_range(0..=active_micros));
-                if self.rng.random_ratio(1, 2) || kind == FaultKind::Write {
+                if self.rng.random_ratio(1, 3) {
                     self.queue
                         .push(self.start + at, Event::Strike(Strike::Begin(kind)));
                     continue;
                 }
-                let (moment, nth) = match self.rng.random_range(0..10) {
-                    0..3 => (Moment::Update, self.rng.random_range(1..=3 * stores)),
-                    3..5 => (Moment::Wait, self.rng.random_range(1..=2 * stores)),
-                    5..7 => (Moment::Listing, self.rng.random_range(1..=5 * stores)),
-                    7..9 => (Moment::Read, self.rng.random_range(1..=60)),
-                    _ => (Moment::Finish, 1),
+                let trigger = if kind.needs_no_lease() {
+                    self.trigger_before_leases(stores)
+                } else {
+                    self.trigger_within_run(stores)
                 };
-                let delay = log_uniform(&mut self.rng, 50, 3_000_000);
-                let delay = Duration::from_micros(delay);
+                let (moment, nth, delay) = trigger;
                 self.triggers.waiting.push((moment, nth, delay, kind));
             }
         }
@@ -86,6 +84,25 @@ impl Cluster {
             self.queue
                 .push(self.start + active, Event::Strike(Strike::Stop));
         }
+    }
+
+    /// Draws a moment shortly before the first leases.
+    fn trigger_before_leases(&mut self, stores: u32) -> (Moment, u32, Duration) {
+        let nth = self.rng.random_range(1..=stores);
+        let delay = log_uniform(&mut self.rng, 100, 400_000);
+        (Moment::Open, nth, Duration::from_micros(delay))
+    }
+
+    fn trigger_within_run(&mut self, stores: u32) -> (Moment, u32, Duration) {
+        let (moment, nth) = match self.rng.random_range(0..10) {
+            0..3 => (Moment::Update, self.rng.random_range(1..=3 * stores)),
+            3..5 => (Moment::Wait, self.rng.random_range(1..=2 * stores)),
+            5..7 => (Moment::Listing, self.rng.random_range(1..=5 * stores)),
+            7..9 => (Moment::Read, self.rng.random_range(1..=60)),
+            _ => (Moment::Finish, 1),
+        };
+        let delay = log_uniform(&mut self.rng, 50, 3_000_000);
+        (moment, nth, Duration::from_micros(delay))
     }
 
     /// Lets the faults come that wait for this moment.
