@@ -1,0 +1,66 @@
+use rustix::process::Signal;
+
+use crate::support::{Running, Serve, program};
+
+fn demo(more: &[&str]) -> Running {
+    let mut args = vec!["demo", "--output", "json"];
+    args.extend(more);
+    Running::start(program(&args))
+}
+
+#[test]
+fn a_signal_while_preparing_releases_every_store() {
+    for signal in [Signal::TERM, Signal::INT] {
+        // So many that the wait is not over when the signal comes.
+        let mut running = demo(&["--regions", "20000", "--seed", "3"]);
+        running.wait_for_phase("wait_apply");
+        running.signal(signal);
+        let finished = running.finish();
+        let result = finished.assert_ended(13, "cancelled");
+        assert_eq!(result["released"], serde_json::json!([1, 2, 3]));
+        assert_eq!(result["unreleased"], serde_json::json!([]));
+        assert!(finished.event("held").is_none());
+        assert!(result["prepare_ms"].is_null());
+    }
+}
+
+#[test]
+fn a_signal_while_pd_is_not_there_ends_at_once() {
+    // Nobody listens on port 1.
+    let args = ["run", "--pd", "127.0.0.1:1", "--output", "json"];
+    let mut command = program(&args);
+    command.env("RUST_LOG", "snapshot_prepare=info");
+    let running = Running::start(command);
+    // There is no line before the end, so the signal is repeated until the
+    // program has taken signals over and seen one.
+    let dir = std::time::Duration::from_millis(300);
+    std::thread::sleep(dir);
+    running.signal(Signal::INT);
+    let result = running.finish().assert_ended(13, "cancelled");
+    assert_eq!(result["unreleased"], serde_json::json!([]));
+}
+
+#[test]
+fn a_signal_is_passed_on_to_the_command() {
+    let script = "trap 'exit 3' TERM; echo ready >&2; sleep 1000 & wait";
+    let mut running = demo(&["--regions", "20", "--", "sh", "-c", script]);
+    running.wait_for_event("command");
+    // The trap may not be set yet; then the shell dies of the signal.
+    running.signal(Signal::TERM);
+    let finished = running.finish();
+    let result = finished.assert_ended(13, "cancelled");
+    assert_eq!(result["released"], serde_json::json!([1, 2, 3]));
+    let exited = finished
+        .events()
+        .into_iter()
+        .find(|line| line["status"] == "exited")
+        .expect("the command's end");
+    assert!(exited["code"] == 3 || exited["signal"] == 15, "{exited}");
+}
+
+#[test]
+fn serve_ends_with_a_signal() {
+    let serve = Serve::start(&["--regions", "3", "--output", "json"]);
+    serve.process.signal(Signal::INT);
+    serve.process.finish().assert_ended(0, "ok");
+}
