@@ -82,7 +82,7 @@ mod tests {
         for outcome in [Outcome::Ok, Outcome::CommandFailed] {
             let untouched = judged(RunResult::new(outcome), &[], 9);
             assert_eq!(untouched, RunResult::new(outcome));
-            let result = judged(RunResult::new(outcome), &[violation.clone()], 9);
+            let result = judged(RunResult::new(outcome), std::slice::from_ref(&violation), 9);
             assert_eq!(result.outcome, Outcome::Error);
             assert_eq!(result.kind, Some("oracle"));
             let message = result.message.expect("says what");

@@ -26,15 +26,25 @@ fn a_signal_while_preparing_releases_every_store() {
 
 #[test]
 fn a_signal_while_pd_is_not_there_ends_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("held");
+    std::fs::write(&file, "left by an earlier run").expect("written");
+    let path = file.to_str().expect("plain");
     // Nobody listens on port 1.
-    let args = ["run", "--pd", "127.0.0.1:1", "--output", "json"];
-    let mut command = program(&args);
-    command.env("RUST_LOG", "snapshot_prepare=info");
-    let running = Running::start(command);
-    // There is no line before the end, so the signal is repeated until the
-    // program has taken signals over and seen one.
-    let dir = std::time::Duration::from_millis(300);
-    std::thread::sleep(dir);
+    let args = [
+        "run",
+        "--pd",
+        "127.0.0.1:1",
+        "--ready-file",
+        path,
+        "--output",
+        "json",
+    ];
+    let running = Running::start(program(&args));
+    // The old file goes when the program has taken signals over.
+    while file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     running.signal(Signal::INT);
     let result = running.finish().assert_ended(13, "cancelled");
     assert_eq!(result["unreleased"], serde_json::json!([]));
