@@ -6,6 +6,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::args::ClusterArgs;
 use super::output::{Event, ServedStore};
 use super::seed::fresh_seed;
+use crate::sim::fault::FaultLevel;
 use crate::sim::server::Served;
 
 /// A simulated cluster that is served from a runtime of its own, so that it
@@ -15,6 +16,7 @@ pub(super) struct Simulated {
     pub(super) served: Arc<Served>,
     pub(super) seed: u64,
     regions: usize,
+    level: FaultLevel,
     faults: String,
     runtime: Runtime,
 }
@@ -64,6 +66,7 @@ impl Simulated {
             served,
             seed,
             regions,
+            level: args.faults,
             faults,
             runtime,
         })
@@ -88,15 +91,19 @@ impl Simulated {
         }
     }
 
-    /// Returns a line about it for people.
+    /// Returns what people want to know of it.
     pub(super) fn note(&self) -> String {
-        format!(
-            "simulated cluster: {} stores, {} regions, PD at {}; {}",
+        let mut note = format!(
+            "simulated cluster: {} stores, {} regions, PD at {}; repeat with --seed {}",
             self.served.stores().len(),
             self.regions,
             self.served.pd_endpoint(),
-            self.faults
-        )
+            self.seed
+        );
+        if self.level != FaultLevel::None {
+            note.push_str(&format!("\n            {}", self.faults));
+        }
+        note
     }
 
     /// Ends it.

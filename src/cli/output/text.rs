@@ -97,7 +97,8 @@ fn show_on_bar(bar: &ProgressBar, progress: &Event) {
             retrying,
             ..
         } => {
-            bar.set_length(regions.unwrap_or(0));
+            // A bar of no length looks full.
+            bar.set_length(regions.unwrap_or(0).max(1));
             bar.set_position(*regions_confirmed);
             let mut message = format!("regions · {stores_leased}/{stores} stores");
             if *retrying > 0 {
