@@ -1,4 +1,5 @@
-//! How the served cluster copes with many regions on one store; run by hand:
+//! The whole stack against the served cluster; with many regions on one store run
+//! by hand:
 //! `cargo test --test served_large -- --ignored --nocapture`.
 #![cfg(all(feature = "sim", feature = "tikv", feature = "driver"))]
 
