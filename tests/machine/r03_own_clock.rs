@@ -286,3 +286,16 @@ fn r03_the_report_says_until_when_the_hold_can_be_trusted() {
     assert_eq!(report.valid_until, oldest + secs(118));
     assert_eq!(bench.machine.valid_until(), Some(oldest + secs(118)));
 }
+
+#[test]
+fn r03_renewed_while_other_stores_take_their_first_lease() {
+    let mut bench = Bench::with(3, 6, |config| config.lease = secs(12));
+    bench.first(
+        1,
+        |ask| ask.is_lease() && ask.at(3),
+        || Act::After(ms(9_500)),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    assert_eq!(bench.count(is_renewal), 4, "at 0, 3, 6 and 9 s");
+    assert_eq!(bench.attempt(), 1);
+}

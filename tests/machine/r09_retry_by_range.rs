@@ -159,3 +159,24 @@ fn r09_two_failed_ranges_in_one_merged_region_are_asked_once() {
     });
     assert_eq!(merged, 1);
 }
+
+#[test]
+fn r09_the_look_for_another_range_does_not_cut_a_backoff_short() {
+    let mut bench = Bench::new();
+    // Both regions are led by store 1.
+    bench.when(
+        |ask| ask.is_wait() && (ask.about(101) || ask.about(104)),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(120));
+    for id in [101, 104] {
+        let times = bench.times(|ask| ask.is_wait() && ask.about(id));
+        let pauses: Vec<_> = times
+            .windows(2)
+            .map(|pair| pair[1].saturating_duration_since(pair[0]))
+            .collect();
+        let late = &pauses[8..];
+        assert!(late.iter().all(|pause| *pause >= secs(2)), "{pauses:?}");
+    }
+}

@@ -315,3 +315,23 @@ fn r10_an_unsupported_version_is_named() {
     let error = failed(&bench.run_to_end(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("6.1.0"), "{error}");
 }
+
+#[test]
+fn r10_the_look_for_another_range_does_not_cut_a_busy_delay_short() {
+    let mut bench = Bench::new();
+    // Both regions are led by store 1.
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(101),
+        || Act::Refuse(RegionErrorKind::ServerIsBusy { backoff: secs(5) }),
+    );
+    bench.when(
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(20));
+    let times = bench.times(|ask| ask.is_wait() && ask.about(101));
+    let pause = times[1].saturating_duration_since(times[0]);
+    assert!(pause >= secs(5), "{pause:?}");
+}
