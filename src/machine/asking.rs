@@ -158,7 +158,7 @@ impl Asking {
         };
         let due = core.now + wait.max(follow_up.at_least);
         let state = if due <= core.now {
-            EntryState::Queued
+            EntryState::Queued { mark: core.mark() }
         } else {
             EntryState::Armed { due }
         };

@@ -13,8 +13,8 @@ pub struct Config {
     /// default.
     pub lease: Duration,
     /// How long before a lease's end it is no longer trusted: at least 1 s
-    /// (stores count in whole seconds), and less than three quarters of the
-    /// lease. 2 s by default.
+    /// (stores count in whole seconds), and at most half of the lease. 2 s by
+    /// default.
     pub margin: Duration,
     /// The time from the start within which the hold has to begin. 5 min by
     /// default.

@@ -128,7 +128,12 @@ impl Connect {
             self.list.fail(core);
             return;
         }
-        core.note_move();
+        // A list that brings nothing new is no progress: without that a store
+        // that cannot be dialled would keep everything quiet for ever.
+        let is_news = !self.listed || !self.stores.keys().eq(present.keys());
+        if is_news {
+            core.note_move();
+        }
         core.pd_failure = None;
         self.list.finish();
         self.listed = true;
@@ -242,6 +247,10 @@ impl Connect {
         if !self.listed || core.is_stopping() {
             return;
         }
+        let needs_list = self.stores.values().any(|dial| dial.needs_list.is_some());
+        if needs_list && self.list.is_idle() {
+            self.start_list(core);
+        }
         for dial in self.stores.values_mut() {
             if !dial.probed && dial.probe.is_idle() && dial.may_be_tried() {
                 dial.shelf = Shelf::default();
@@ -292,17 +301,12 @@ impl Connect {
 
     pub(super) fn expire(&mut self, core: &mut Core) {
         self.expire_list(core);
-        let mut relist = false;
         for dial in self.stores.values_mut() {
             expire_dial(core, dial);
             if dial.retry_at.is_some_and(|at| at <= core.now) {
                 dial.retry_at = None;
                 dial.needs_list = Some(core.now);
             }
-            relist |= dial.needs_list.is_some();
-        }
-        if relist && self.list.is_idle() {
-            self.start_list(core);
         }
         self.step(core);
     }

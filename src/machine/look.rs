@@ -21,9 +21,10 @@ impl Asking {
     /// Moves ranges whose backoff is over to the queue, and gives up scans that
     /// are overdue.
     pub(super) fn expire_looks(&mut self, core: &mut Core) {
+        let mark = core.mark();
         for start in self.retry.due(core.now) {
             if let Some(entry) = self.retry.get_mut(&start) {
-                entry.state = EntryState::Queued;
+                entry.state = EntryState::Queued { mark };
             }
         }
         let timeout = core.config.call_timeout;
@@ -32,16 +33,17 @@ impl Asking {
             |entry| matches!(entry.state, EntryState::Scanning { sent, .. } if sent + timeout <= now),
         );
         for start in overdue {
-            self.list_all(core, &start);
+            self.list_all(&start);
         }
         for request in self.listings.expire(core) {
             self.listings.fail(core, request);
         }
+        self.finish_looks(core);
     }
 
     pub(super) fn look_timers(&self, core: &Core, timers: &mut Timers) {
         for entry in self.retry.iter() {
-            if let EntryState::Scanning { request, sent } = entry.state {
+            if let EntryState::Scanning { request, sent, .. } = entry.state {
                 timers.add(sent + core.config.call_timeout, Timer::Scan(request));
             }
         }
@@ -49,9 +51,10 @@ impl Asking {
 
     /// Starts as many scans as may be under way.
     pub(super) fn run_queue(&mut self, core: &mut Core) {
+        self.retry.join_queued();
         let queued = self
             .retry
-            .starts_where(|entry| entry.state == EntryState::Queued);
+            .starts_where(|entry| matches!(entry.state, EntryState::Queued { .. }));
         if queued.is_empty() {
             return;
         }
@@ -67,20 +70,19 @@ impl Asking {
             let Some(entry) = self.retry.remove(&start) else {
                 continue;
             };
+            let EntryState::Queued { mark } = entry.state else {
+                continue;
+            };
             for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
-                let request = core.number();
-                core.emit(Effect::ScanRegions {
-                    request,
-                    range: part.clone(),
-                    limit: core.config.page_size,
-                });
-                scanning += 1;
+                let state = if scanning < SCANS_MAX {
+                    scanning += 1;
+                    scan(core, &part, mark)
+                } else {
+                    EntryState::Queued { mark }
+                };
                 self.retry.insert(Entry {
                     range: part,
-                    state: EntryState::Scanning {
-                        request,
-                        sent: core.now,
-                    },
+                    state,
                     ..entry.clone()
                 });
             }
@@ -100,7 +102,7 @@ impl Asking {
             return;
         };
         core.pd_failure = None;
-        self.cut_at_page_end(core, &start, regions);
+        self.cut_at_page_end(core.config.page_size, &start, regions);
         let Some(entry) = self.retry.get_mut(&start) else {
             return;
         };
@@ -135,12 +137,13 @@ impl Asking {
         if stranger {
             self.store_list_wanted = Some(core.mark());
         }
-        self.begin_listing(&start, request, stores, named);
+        self.begin_listing(&start, stores, named);
+        self.finish_looks(core);
     }
 
     /// A full page ends before the range may: the rest is looked at on its own.
-    fn cut_at_page_end(&mut self, core: &Core, start: &Key, regions: &[ScannedRegion]) {
-        if (regions.len() as u64) < u64::from(core.config.page_size) {
+    fn cut_at_page_end(&mut self, page_size: u32, start: &Key, regions: &[ScannedRegion]) {
+        if (regions.len() as u64) < u64::from(page_size) {
             return;
         }
         let Some(EndKey::Bounded(cut)) = regions.last().map(|last| last.region.range.end().clone())
@@ -150,13 +153,16 @@ impl Asking {
         let Some(entry) = self.retry.remove(start) else {
             return;
         };
+        let EntryState::Scanning { mark, .. } = entry.state else {
+            return;
+        };
         let head = KeyRange::new(entry.range.start().clone(), EndKey::Bounded(cut.clone()));
         let tail = KeyRange::new(cut, entry.range.end().clone());
         match (head.and_then(|head| head.intersection(&entry.range)), tail) {
             (Some(head), Some(tail)) if tail.start() > entry.range.start() => {
                 self.retry.insert(Entry {
                     range: tail,
-                    state: EntryState::Queued,
+                    state: EntryState::Queued { mark },
                     ..entry.clone()
                 });
                 self.retry.insert(Entry {
@@ -175,27 +181,28 @@ impl Asking {
             return;
         };
         if core.judge_pd(failure) {
-            self.list_all(core, &start);
+            self.list_all(&start);
+            self.finish_looks(core);
         }
     }
 
-    fn list_all(&mut self, core: &mut Core, start: &Key) {
+    fn list_all(&mut self, start: &Key) {
         let stores: BTreeSet<_> = self.shelves.keys().copied().collect();
-        let mark = core.mark();
-        self.begin_listing(start, mark, stores, BTreeMap::new());
+        self.begin_listing(start, stores, BTreeMap::new());
     }
 
     fn begin_listing(
         &mut self,
         start: &Key,
-        mark: RequestId,
         stores: BTreeSet<StoreId>,
         named: BTreeMap<RegionId, StoreId>,
     ) {
-        for store in &stores {
-            self.listings.want(*store, mark);
-        }
-        if let Some(entry) = self.retry.get_mut(start) {
+        if let Some(entry) = self.retry.get_mut(start)
+            && let EntryState::Scanning { mark, .. } = entry.state
+        {
+            for store in &stores {
+                self.listings.want(*store, mark);
+            }
             entry.state = EntryState::Listing {
                 mark,
                 stores,
@@ -356,5 +363,20 @@ impl Asking {
                 .filter_map(|other_id| shelf.get(other_id))
         });
         task.seen.is_some() && !others.into_iter().any(Task::is_claimed)
+    }
+}
+
+/// Asks PD for the regions of a range.
+fn scan(core: &mut Core, range: &KeyRange, mark: RequestId) -> EntryState {
+    let request = core.number();
+    core.emit(Effect::ScanRegions {
+        request,
+        range: range.clone(),
+        limit: core.config.page_size,
+    });
+    EntryState::Scanning {
+        request,
+        sent: core.now,
+        mark,
     }
 }

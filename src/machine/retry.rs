@@ -35,12 +35,16 @@ pub(super) type Asked = (StoreId, RegionId, RegionEpoch);
 pub(super) enum EntryState {
     /// In backoff.
     Armed { due: Timestamp },
-    /// To be looked at as soon as few enough scans are under way.
-    Queued,
+    /// To be looked at as soon as few enough scans are under way. Listings with
+    /// the number `mark` or later tell what has become of it.
+    Queued { mark: RequestId },
     /// PD is asked who leads it.
-    Scanning { request: RequestId, sent: Timestamp },
-    /// The named stores are asked for their claims, in listings with the number
-    /// `mark` or later.
+    Scanning {
+        request: RequestId,
+        sent: Timestamp,
+        mark: RequestId,
+    },
+    /// The named stores are asked for their claims.
     Listing {
         mark: RequestId,
         stores: BTreeSet<StoreId>,
@@ -55,6 +59,26 @@ impl Entry {
     /// Returns whether the range waits for something of its own.
     pub(super) fn is_active(&self) -> bool {
         self.state != EntryState::Resting
+    }
+}
+
+impl Entry {
+    fn touches(&self, next: &Self) -> bool {
+        self.tries == next.tries && self.range.end().as_key() == Some(next.range.start())
+    }
+
+    /// Takes in the next entry, which touches this one.
+    fn join(&mut self, next: Self) {
+        if let Some(range) = KeyRange::new(self.range.start().clone(), next.range.end().clone()) {
+            self.range = range;
+        }
+        if let (EntryState::Queued { mark }, EntryState::Queued { mark: later }) =
+            (&mut self.state, &next.state)
+        {
+            *mark = (*mark).max(*later);
+        }
+        self.suspects.extend(next.suspects);
+        self.failed.extend(next.failed);
     }
 }
 
@@ -102,6 +126,24 @@ impl RetryBook {
     /// Adds an entry; its range must be free.
     pub(super) fn insert(&mut self, entry: Entry) {
         self.entries.insert(entry.range.start().clone(), entry);
+    }
+
+    /// Makes one entry of neighbors that are queued, so that what failed together
+    /// is looked at together.
+    pub(super) fn join_queued(&mut self) {
+        let mut joined: Vec<Entry> = Vec::new();
+        for start in self.starts_where(|entry| matches!(entry.state, EntryState::Queued { .. })) {
+            let Some(entry) = self.entries.remove(&start) else {
+                continue;
+            };
+            match joined.last_mut() {
+                Some(last) if last.touches(&entry) => last.join(entry),
+                _ => joined.push(entry),
+            }
+        }
+        for entry in joined {
+            self.insert(entry);
+        }
     }
 
     pub(super) fn remove(&mut self, start: &Key) -> Option<Entry> {

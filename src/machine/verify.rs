@@ -171,15 +171,8 @@ impl Asking {
     fn uncover(&mut self, core: &mut Core, round: &Comparison, rounds: u32) {
         let differing = &round.differing;
         let mut uncovered = differing.clone();
-        for shelf in self.shelves.values_mut() {
-            for (_, task) in shelf.iter_mut() {
-                if task.state == TaskState::Proven && differing.overlaps(&task.range) {
-                    task.state = TaskState::Idle;
-                    uncovered.insert(&task.range);
-                    self.confirmed = self.confirmed.saturating_sub(1);
-                }
-            }
-        }
+        // What is taken back can reach into further proofs.
+        while self.take_back(&mut uncovered) {}
         let ranges: Vec<KeyRange> = uncovered.iter().collect();
         for range in &ranges {
             self.proven.remove(range);
@@ -191,6 +184,23 @@ impl Asking {
         for range in ranges {
             self.fail(core, &range, &round.cause, follow_up);
         }
+    }
+
+    /// Takes back the proofs that overlap `uncovered`, which grows by their
+    /// ranges. Returns whether there were any.
+    fn take_back(&mut self, uncovered: &mut KeyRangeSet) -> bool {
+        let mut any = false;
+        for shelf in self.shelves.values_mut() {
+            for (_, task) in shelf.iter_mut() {
+                if task.state == TaskState::Proven && uncovered.overlaps(&task.range) {
+                    task.state = TaskState::Idle;
+                    uncovered.insert(&task.range);
+                    self.confirmed = self.confirmed.saturating_sub(1);
+                    any = true;
+                }
+            }
+        }
+        any
     }
 
     /// Takes in a list of the stores. A TiKV store that is new since was never
@@ -211,9 +221,9 @@ impl Asking {
         core.note_move();
         core.pd_failure = None;
         session.update_addresses(stores);
-        let new = stores
-            .iter()
-            .find(|store| store.takes_part() && !session.stores.contains_key(&store.id));
+        let new = stores.iter().find(|store| {
+            store.takes_part() && !store.id.is_none() && !session.stores.contains_key(&store.id)
+        });
         if let Some(store) = new {
             core.stop(Stop::Retry(
                 Error::new(
