@@ -75,7 +75,7 @@ impl TikvCluster {
         let dialer = Dialer::new(security, options.clone());
         let peers: Vec<_> = addresses
             .into_iter()
-            .map(|address| Arc::new(Peer::new(address, dialer.clone())))
+            .map(|address| Arc::new(Peer::pd_member(address, dialer.clone())))
             .collect();
         let cluster_id = learn_cluster_id(&peers, &options).await?;
         let inner = Inner {

@@ -243,7 +243,7 @@ impl Pd {
         if let Some(peer) = known.get(address) {
             return peer.clone();
         }
-        let peer = Arc::new(Peer::new(address.clone(), self.dialer.clone()));
+        let peer = Arc::new(Peer::pd_member(address.clone(), self.dialer.clone()));
         if known.len() < MAX_KNOWN {
             known.insert(address.clone(), peer.clone());
         }

@@ -19,6 +19,9 @@ pub(super) const REFUSALS: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Peer {
     address: Address,
+    /// Whether failures say where it is: callers know the addresses of stores
+    /// and name them, but not those of PD's members.
+    names_itself: bool,
     dialer: Dialer,
     calls: Mutex<Option<Arc<Connection>>>,
     /// Connections lost in a row without a word from the server. A client
@@ -27,9 +30,18 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(address: Address, dialer: Dialer) -> Self {
+    pub(super) fn store(address: Address, dialer: Dialer) -> Self {
+        Self::new(address, dialer, false)
+    }
+
+    pub(super) fn pd_member(address: Address, dialer: Dialer) -> Self {
+        Self::new(address, dialer, true)
+    }
+
+    fn new(address: Address, dialer: Dialer, names_itself: bool) -> Self {
         Self {
             address,
+            names_itself,
             dialer,
             calls: Mutex::new(None),
             refusals: AtomicU32::new(0),
@@ -145,12 +157,14 @@ impl Peer {
         }
     }
 
-    /// Says in the failure's words which server it is about.
+    /// Says in the failure's words which server it is about, where the caller
+    /// would not.
     pub(super) fn named(&self, failure: Failure) -> Failure {
-        Failure::new(
-            failure.kind,
-            format!("{}: {}", self.address, failure.message),
-        )
+        if !self.names_itself {
+            return failure;
+        }
+        let words = format!("{}: {}", self.address, failure.message);
+        Failure::new(failure.kind, words)
     }
 
     /// Says what is likely when a server turned many connections away.

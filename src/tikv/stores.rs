@@ -48,7 +48,7 @@ impl Stores {
             Some(found) if *found.peer.address() == address => Ok(found.clone()),
             _ => {
                 let found = Known {
-                    peer: Arc::new(Peer::new(address, self.dialer.clone())),
+                    peer: Arc::new(Peer::store(address, self.dialer.clone())),
                     raw: Arc::new(AtomicBool::new(false)),
                 };
                 known.insert(store.id, found.clone());

@@ -388,7 +388,7 @@ async fn a_store_that_is_not_there_cannot_be_dialled() {
         .map(drop)
         .expect_err("nobody listens");
     assert_eq!(failure.kind, FailureKind::Unavailable);
-    assert!(failure.message.contains(&at.address), "{failure}");
+    assert!(failure.message.contains("onnection refused"), "{failure}");
 }
 
 #[tokio::test]
