@@ -9,4 +9,6 @@ mod plan;
 mod plausible;
 mod run;
 mod runner;
+mod same_again;
+mod wild;
 mod world;
