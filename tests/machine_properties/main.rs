@@ -10,5 +10,6 @@ mod plausible;
 mod run;
 mod runner;
 mod same_again;
+mod transitions;
 mod wild;
 mod world;
