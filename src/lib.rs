@@ -25,12 +25,17 @@
 //! Without any of them only the pure layers are left, and neither tokio nor
 //! tonic is in the tree.
 
+#[cfg(feature = "arbitrary")]
+mod arbitrary;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod cluster;
 #[cfg(feature = "driver")]
 pub mod driver;
 pub mod error;
+#[cfg(feature = "arbitrary")]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod machine;
 #[cfg(any(feature = "tikv", feature = "sim"))]
 #[doc(hidden)]

@@ -52,6 +52,12 @@ const LAYERS: &[Layer] = &[
         &["arbitrary", "bytes", "thiserror"],
     ),
     layer(
+        "arbitrary",
+        &["range", "region", "error", "machine"],
+        &["arbitrary"],
+    ),
+    layer("fuzz", &["time", "range", "machine"], &["arbitrary"]),
+    layer(
         "cluster",
         &["range", "region", "error"],
         &["futures_core", "futures_util"],
