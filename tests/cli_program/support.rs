@@ -8,9 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Long enough for a slow machine under load.
-pub const LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
-pub fn program(args: &[&str]) -> Command {
+pub(crate) fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_snapshot-prepare"));
     command
         .args(args)
@@ -22,12 +22,12 @@ pub fn program(args: &[&str]) -> Command {
 }
 
 /// Runs the program to its end.
-pub fn run(args: &[&str]) -> Finished {
+pub(crate) fn run(args: &[&str]) -> Finished {
     Running::start(program(args)).finish()
 }
 
 /// A process whose output is read as it comes. Killed when dropped.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     incoming: Receiver<String>,
     seen: Vec<String>,
@@ -36,14 +36,14 @@ pub struct Running {
 
 /// What a process has left.
 #[derive(Debug)]
-pub struct Finished {
-    pub code: Option<i32>,
-    pub lines: Vec<String>,
-    pub stderr: String,
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) lines: Vec<String>,
+    pub(crate) stderr: String,
 }
 
 impl Running {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.spawn().expect("the program starts");
         let stdout = child.stdout.take().expect("piped");
         let mut stderr = child.stderr.take().expect("piped");
@@ -70,7 +70,7 @@ impl Running {
     }
 
     /// Waits for a line for which `wanted` holds and returns it.
-    pub fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + LIMIT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -87,20 +87,20 @@ impl Running {
         }
     }
 
-    pub fn wait_for_event(&mut self, event: &str) -> Value {
+    pub(crate) fn wait_for_event(&mut self, event: &str) -> Value {
         self.wait_for(event, |line| line["event"] == event)
     }
 
-    pub fn wait_for_phase(&mut self, phase: &str) -> Value {
+    pub(crate) fn wait_for_phase(&mut self, phase: &str) -> Value {
         self.wait_for(phase, |line| line["phase"] == phase)
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("a process id");
         kill_process(Pid::from_raw(id).expect("not 0"), signal).expect("the process is there");
     }
 
-    pub fn finish(mut self) -> Finished {
+    pub(crate) fn finish(mut self) -> Finished {
         let deadline = Instant::now() + LIMIT;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("waited for") {
@@ -132,7 +132,7 @@ impl Drop for Running {
 
 impl Finished {
     /// Returns the JSON lines; anything else on standard output is an error.
-    pub fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         self.lines
             .iter()
             .map(|line| {
@@ -146,14 +146,14 @@ impl Finished {
             .collect()
     }
 
-    pub fn event(&self, event: &str) -> Option<Value> {
+    pub(crate) fn event(&self, event: &str) -> Option<Value> {
         self.events()
             .into_iter()
             .find(|line| line["event"] == event)
     }
 
     /// Returns the result: exactly one, and last.
-    pub fn result(&self) -> Value {
+    pub(crate) fn result(&self) -> Value {
         let events = self.events();
         let results: Vec<_> = events
             .iter()
@@ -166,7 +166,7 @@ impl Finished {
     }
 
     /// Returns the phases of the last attempt, in order.
-    pub fn phases(&self) -> Vec<String> {
+    pub(crate) fn phases(&self) -> Vec<String> {
         self.events()
             .iter()
             .filter(|line| line["event"] == "phase")
@@ -176,7 +176,7 @@ impl Finished {
 
     /// Checks how it ended, by exit code and result.
     #[track_caller]
-    pub fn assert_ended(&self, code: i32, outcome: &str) -> Value {
+    pub(crate) fn assert_ended(&self, code: i32, outcome: &str) -> Value {
         assert_eq!(self.code, Some(code), "{self:#?}");
         let result = self.result();
         assert_eq!(result["outcome"], outcome, "{self:#?}");
@@ -185,14 +185,14 @@ impl Finished {
 }
 
 /// A simulated cluster served by another process.
-pub struct Serve {
-    pub process: Running,
-    pub pd: String,
-    pub stores: Vec<String>,
+pub(crate) struct Serve {
+    pub(crate) process: Running,
+    pub(crate) pd: String,
+    pub(crate) stores: Vec<String>,
 }
 
 impl Serve {
-    pub fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let mut all = vec!["serve"];
         all.extend(args);
         let mut process = Running::start(program(&all));

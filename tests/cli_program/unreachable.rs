@@ -75,7 +75,7 @@ fn check_names_a_store_that_cannot_be_dialed() {
     let store = finished
         .events()
         .into_iter()
-        .find(|line| line["address"] == Value::from(address.clone()))
+        .find(|line| line["address"] == address)
         .expect("told");
     assert!(store["leaders"].is_null() && store["supported"].is_null());
 }
