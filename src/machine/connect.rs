@@ -222,7 +222,11 @@ impl Connect {
             |dial| matches!(dial.stream, DialStream::Dialing { stream: id, .. } if id == stream),
         );
         match found {
-            Some(dial) => dial.stream = DialStream::Settling { stream, until },
+            Some(dial) => {
+                dial.stream = DialStream::Settling { stream, until };
+                // With no time to settle the stream is open at once.
+                expire_dial(core, dial);
+            }
             None => core.ignore(),
         }
     }

@@ -160,9 +160,14 @@ impl Asking {
     fn expire_waits(&mut self, core: &mut Core) {
         let mut overdue = Vec::new();
         for (store, shelf) in &mut self.shelves {
-            shelf.trim_asked();
-            while let Some(sent) = shelf.oldest_wait() {
-                if sent + core.config.ask_timeout > core.now {
+            // What is looked at anew goes to the back with the time of now, so
+            // one pass over those that were there is enough.
+            for _ in 0..shelf.asked.len() {
+                shelf.trim_asked();
+                let due = shelf.oldest_wait().is_some_and(|sent| {
+                    sent < core.now && sent + core.config.ask_timeout <= core.now
+                });
+                if !due {
                     break;
                 }
                 if let Some((_, id)) = shelf.asked.pop_front()
@@ -172,8 +177,8 @@ impl Asking {
                     overdue.push((*store, id, task.range.clone()));
                     shelf.asked.push_back((core.now, id));
                 }
-                shelf.trim_asked();
             }
+            shelf.trim_asked();
         }
         for (store, id, range) in overdue {
             let text = format!(
