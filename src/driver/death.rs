@@ -177,3 +177,15 @@ async fn a_loop_that_is_dropped_is_an_internal_error_for_everyone_who_waits() {
         Some(ErrorKind::Internal)
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_lock_counts_before_the_loop_has_heard_of_it() {
+    let (setup, guard) = held(Clock::Tokio.start());
+    guard.ensure_valid().expect("nothing happened yet");
+    setup.signals.lock_lost();
+    assert_eq!(
+        guard.ensure_valid().expect_err("lost").kind(),
+        ErrorKind::LockLost
+    );
+    assert_eq!(guard.remaining(), Duration::ZERO);
+}

@@ -64,7 +64,10 @@ async fn dropping_the_prepare_future_releases_in_the_background() {
         _ = preparer(&cluster).prepare() => panic!("nothing is answered"),
         () = until_waiting(&cluster) => {}
     }
-    cluster.until_each(|store| store.finishes() == 1).await;
+    let released = cluster.until_each(|store| store.finishes() == 1);
+    tokio::time::timeout(Duration::from_secs(1), released)
+        .await
+        .expect("long before the prepare deadline");
     until_no_task_is_left().await;
     assert!(
         cluster
