@@ -140,7 +140,7 @@ impl Prepare {
     }
 
     async fn refused(mut self) -> Status {
-        self.headers().await.err().expect("no headers of its own")
+        self.headers().await.expect_err("no headers of its own")
     }
 }
 
