@@ -204,7 +204,14 @@ fn r04_nothing_proven_in_an_attempt_counts_in_the_next() {
     assert_eq!(bench.machine.progress().regions_confirmed, 5);
     let lease = bench.last(|ask| ask.is_lease() && ask.at(1)).expect("sent");
     bench.tell(lease.failed(failure(FailureKind::Transport)));
+    bench.well_again();
     bench.run_to(PhaseName::WaitApply);
     assert_eq!(bench.attempt(), 2);
     assert_eq!(bench.machine.progress().regions_confirmed, 0);
+    let mark = bench.mark();
+    bench.run_to(PhaseName::Verify);
+    for id in 101..=106 {
+        let reads = bench.count_since(mark, |ask| ask.is_read() && ask.about(id));
+        assert_eq!(reads, 1, "region {id} is proven before the verification");
+    }
 }
