@@ -262,3 +262,15 @@ fn r08_the_store_list_of_verify_that_hangs_is_repeated() {
     let pause = bench.now.saturating_duration_since(from);
     assert!(pause >= secs(10) && pause < secs(12), "{pause:?}");
 }
+
+#[test]
+fn r08_waits_of_one_store_that_are_overdue_together_share_their_look() {
+    // 100 regions a store, all unanswered: one listing a store tells all.
+    let mut bench = Bench::with(3, 300, |_| {});
+    bench.when(Ask::is_wait, || Act::Never);
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    bench.run_for(secs(45));
+    let listings = bench.count_since(mark, Ask::is_claims);
+    assert!(listings <= 12, "{listings} listings of 3 stores");
+}

@@ -1,5 +1,6 @@
 //! R18: keys stay hidden, and what is told is bounded.
 
+use snapshot_prepare::error::FailureKind;
 use snapshot_prepare::machine::{Event, Notice, Proof};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::region::{RegionErrorKind, StoreId};
@@ -146,4 +147,17 @@ fn r18_progress_says_how_far_the_run_is() {
     bench.tell(Event::LockLost);
     bench.run_to_end();
     assert_eq!(bench.machine.progress().phase, PhaseName::Closed);
+}
+
+#[test]
+fn r18_a_store_that_cannot_be_dialed_is_told_by_name() {
+    let mut bench = Bench::new();
+    bench.when(
+        |ask| ask.is_open() && ask.at(2),
+        || Act::Fail(FailureKind::Unavailable),
+    );
+    bench.run_for(secs(40));
+    let told = summaries(&bench);
+    assert!(!told.is_empty());
+    assert!(told[0].1.contains("store 2"), "{}", told[0].1);
 }
