@@ -57,7 +57,7 @@ impl Plan {
 
 pub(crate) fn config() -> impl Strategy<Value = Config> {
     (
-        prop_oneof![3 => Just(120), 1 => Just(41)],
+        prop_oneof![6 => Just(120), 1 => Just(5), 1 => Just(12)],
         prop_oneof![3 => Just(300), 1 => Just(20)],
         prop_oneof![2 => Just(3600), 1 => Just(10)],
         prop_oneof![Just(1), Just(2), Just(512)],

@@ -259,8 +259,9 @@ impl Monitor {
     /// R5, R16: Finish once, where our lease may be, and not on another's.
     fn finish(&mut self, request: RequestId, id: RequestId, store: StoreId) -> Result<(), String> {
         let late = self.late;
-        let foreign =
-            self.config.foreign_lease == ForeignLease::Refuse && self.foreign.contains(&store);
+        // What shows only in a late event is too late for this Finish.
+        let known = self.foreign.get(&store).filter(|seq| Some(**seq) != late);
+        let foreign = self.config.foreign_lease == ForeignLease::Refuse && known.is_some();
         let Some(stream) = self.attempt.streams.get_mut(&id) else {
             return Err("Finish on a stream of no attempt".to_owned());
         };

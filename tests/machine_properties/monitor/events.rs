@@ -47,11 +47,16 @@ impl Monitor {
             }
             Event::LeaderReadDone { request, answers } => {
                 for answer in answers {
-                    let Some(read) = self.attempt.reads.remove(&(*request, answer.region_id))
-                    else {
+                    let key = (*request, answer.region_id);
+                    // An answer for another epoch answers nothing (R6).
+                    let asked = self.attempt.reads.get(&key);
+                    if asked.is_none_or(|read| read.epoch != answer.epoch) {
+                        continue;
+                    }
+                    let Some(read) = self.attempt.reads.remove(&key) else {
                         continue;
                     };
-                    if answer.result.is_ok() && answer.epoch.version == read.epoch.version {
+                    if answer.result.is_ok() {
                         self.attempt.proofs.push(Proof {
                             store: read.store,
                             region: answer.region_id,
@@ -105,7 +110,7 @@ impl Monitor {
             return;
         }
         stream.ended = Some(self.seq);
-        if reason.kind == FailureKind::Superseded && stream.finished.is_none() {
+        if reason.kind == FailureKind::Superseded {
             self.superseded.insert(stream.store);
         }
         self.unhold("a stream ended");
@@ -135,7 +140,7 @@ impl Monitor {
         let mut foreign = None;
         if stream.first_answered.is_none() {
             stream.first_answered = Some(seq);
-            foreign = (valid && stream.finish.is_none()).then_some(stream.store);
+            foreign = valid.then_some(stream.store);
         } else if valid {
             stream.renewed = Some(sent_seq);
         } else {

@@ -27,8 +27,8 @@ pub(crate) struct Monitor {
     pub(super) superseded: BTreeSet<StoreId>,
     /// The first lease of the run asked of each store.
     first_lease: BTreeMap<StoreId, RequestId>,
-    /// Stores that somebody else had leased before.
-    pub(super) foreign: BTreeSet<StoreId>,
+    /// Stores that somebody else had leased before, and when that showed.
+    pub(super) foreign: BTreeMap<StoreId, Seq>,
     pub(super) held_since: Option<Timestamp>,
     /// What put the hold in doubt before its end was asked for.
     pub(super) hold_lost: Option<&'static str>,
@@ -52,7 +52,7 @@ impl Monitor {
             ledger: Ledger::default(),
             superseded: BTreeSet::new(),
             first_lease: BTreeMap::new(),
-            foreign: BTreeSet::new(),
+            foreign: BTreeMap::new(),
             held_since: None,
             hold_lost: None,
             finish_requested: false,
@@ -96,7 +96,7 @@ impl Monitor {
 
     pub(super) fn note_foreign(&mut self, store: StoreId, request: RequestId) {
         if self.first_lease.get(&store) == Some(&request) {
-            self.foreign.insert(store);
+            self.foreign.entry(store).or_insert(self.seq);
         }
     }
 
@@ -174,7 +174,7 @@ impl Monitor {
     fn all_get_finish(&self) -> Result<(), String> {
         let refuse = self.config.foreign_lease == ForeignLease::Refuse;
         for stream in self.attempt.leased() {
-            let left_alone = refuse && self.foreign.contains(&stream.store);
+            let left_alone = refuse && self.foreign.contains_key(&stream.store);
             if stream.finish.is_none() && stream.ended.is_none() && !left_alone {
                 return Err(format!("store {} gets no Finish (R16)", stream.store));
             }
@@ -190,7 +190,7 @@ impl Monitor {
         }
         let report = machine.finish_report().ok_or("closed without a report")?;
         let left_alone = match self.config.foreign_lease {
-            ForeignLease::Refuse => self.foreign.clone(),
+            ForeignLease::Refuse => self.foreign.keys().copied().collect(),
             _ => BTreeSet::new(),
         };
         self.ledger.check(&self.config, report, &left_alone)?;
