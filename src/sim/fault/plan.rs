@@ -163,3 +163,62 @@ impl fmt::Display for FaultPlan {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_is_the_same_plan() {
+        for level in [FaultLevel::None, FaultLevel::Light, FaultLevel::Heavy] {
+            assert_eq!(FaultPlan::derive(level, 7), FaultPlan::derive(level, 7));
+        }
+        let (one, other) = (
+            FaultPlan::derive(FaultLevel::Heavy, 1),
+            FaultPlan::derive(FaultLevel::Heavy, 2),
+        );
+        assert_ne!(one.strikes, other.strikes);
+    }
+
+    #[test]
+    fn heavy_has_every_kind_and_light_only_some() {
+        let kinds = |level| {
+            let plans = (0..400).map(|seed| FaultPlan::derive(level, seed));
+            let mut kinds: Vec<FaultKind> = plans.flat_map(|p| p.strikes.into_keys()).collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            kinds
+        };
+        assert_eq!(kinds(FaultLevel::Heavy).len(), FaultKind::ALL.len());
+        assert_eq!(kinds(FaultLevel::Light).len(), LIGHT.len());
+        assert!(kinds(FaultLevel::None).is_empty());
+    }
+
+    #[test]
+    fn single_faults_are_switched_by_name() {
+        let plan = FaultPlan::derive(FaultLevel::Heavy, 3)
+            .with(FaultKind::Split, 9)
+            .with(FaultKind::Rival, 1);
+        let only = plan.clone().only(&["split".parse().unwrap()]);
+        assert_eq!(only.strikes, BTreeMap::from([(FaultKind::Split, 9)]));
+        assert!(
+            !plan
+                .without(FaultKind::Rival)
+                .strikes
+                .contains_key(&FaultKind::Rival)
+        );
+        for kind in FaultKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(*kind));
+        }
+        assert!("nonsense".parse::<FaultKind>().is_err());
+    }
+
+    #[test]
+    fn a_plan_tells_all_of_itself() {
+        let plan = FaultPlan::none().with(FaultKind::Split, 3);
+        let text = plan.to_string();
+        for part in ["faults=none", "split=3", "stop_after", "election_timeout"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

@@ -54,7 +54,7 @@ impl Cluster {
         true
     }
 
-    pub(super) fn begin_pd(&mut self, kind: FaultKind) -> bool {
+    pub(in crate::sim::model) fn begin_pd(&mut self, kind: FaultKind) -> bool {
         let until = self.now + self.lasting(50);
         match kind {
             FaultKind::PdLag => {

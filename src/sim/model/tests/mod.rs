@@ -2,7 +2,9 @@
 //! of the observations of a real store.
 
 mod claims;
+mod judged;
 mod leases;
+mod pd;
 mod reads;
 mod streams;
 mod waits;
