@@ -120,8 +120,12 @@ pub enum ReleaseState {
         /// The latest end of the lease, on the machine's clock.
         until: Timestamp,
     },
-    /// Left alone on purpose: the lease belongs to somebody else as well.
-    LeftToOther,
+    /// Left alone on purpose: the lease belongs to somebody else as well. Our
+    /// part of it lapses by itself at `until` at the latest.
+    LeftToOther {
+        /// The latest end of the lease as we made it, on the machine's clock.
+        until: Timestamp,
+    },
 }
 
 /// How a run ended, store by store.
@@ -146,15 +150,16 @@ impl FinishReport {
     pub fn released(&self) -> impl Iterator<Item = StoreId> + '_ {
         self.stores.iter().filter_map(|(id, state)| match state {
             ReleaseState::Released | ReleaseState::ReleasedAfterLapse => Some(*id),
-            ReleaseState::Unknown { .. } | ReleaseState::LeftToOther => None,
+            ReleaseState::Unknown { .. } | ReleaseState::LeftToOther { .. } => None,
         })
     }
 
-    /// Returns the stores that may still be suspended by us, each with the
+    /// Returns the stores that may still be suspended by us, also those left to
+    /// somebody else on purpose, each with the
     /// longest time for which, counted from [`FinishReport::closed_at`].
     pub fn unreleased(&self) -> impl Iterator<Item = (StoreId, Duration)> + '_ {
         self.stores.iter().filter_map(|(id, state)| match state {
-            ReleaseState::Unknown { until } => {
+            ReleaseState::Unknown { until } | ReleaseState::LeftToOther { until } => {
                 Some((*id, until.saturating_duration_since(self.closed_at)))
             }
             _ => None,

@@ -190,7 +190,7 @@ impl Core {
     pub(super) fn note_released(&mut self, states: BTreeMap<StoreId, ReleaseState>) {
         for (id, state) in states {
             match state {
-                ReleaseState::Unknown { until } => {
+                ReleaseState::Unknown { until } | ReleaseState::LeftToOther { until } => {
                     let latest = self.leftovers.entry(id).or_insert(until);
                     *latest = until.max(*latest);
                 }

@@ -60,11 +60,13 @@ impl Release {
         for (id, book) in session.stores {
             stores.insert(id, begin_store(core, id, book));
         }
-        Self {
+        let mut release = Self {
             stores,
             then,
             last_answer: None,
-        }
+        };
+        release.check_foreign(core);
+        release
     }
 
     /// Changes what follows, where that is more final than what was to follow.
@@ -254,7 +256,7 @@ fn begin_store(core: &mut Core, id: StoreId, book: StoreBook) -> Releasing {
         until,
     };
     if foreign {
-        store.state = Some(ReleaseState::LeftToOther);
+        store.state = Some(ReleaseState::LeftToOther { until });
     }
     if book.ended.is_some() || !held || foreign {
         store.close(core, id);

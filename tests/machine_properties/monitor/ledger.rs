@@ -37,7 +37,7 @@ impl Ledger {
             let state = report.stores.iter().find(|(id, _)| id == store);
             match state {
                 Some((_, ReleaseState::Unknown { until })) if *until >= end => {}
-                None | Some((_, ReleaseState::LeftToOther)) if left_alone.contains(store) => {}
+                Some((_, ReleaseState::LeftToOther { .. })) if left_alone.contains(store) => {}
                 other => {
                     return Err(format!(
                         "store {store} may be suspended until {end}, the report says {other:?} (R16)"
