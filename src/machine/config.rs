@@ -140,8 +140,9 @@ impl Config {
             )));
         }
         if lease < Duration::from_secs(5) || lease > Duration::from_secs(3600) {
+            let seconds = lease.as_secs();
             return Err(config_error(format!(
-                "lease is {lease:?}; it has to be between 5s and 1h"
+                "lease is {seconds}s; it has to be between 5s and 1h"
             )));
         }
         if self.margin < Duration::from_secs(1) {
