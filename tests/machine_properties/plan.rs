@@ -15,6 +15,8 @@ use super::world::{Change, World, range};
 pub(crate) enum Move {
     /// All that is outstanding is answered well.
     AnswerAll,
+    /// The same, but no lease is answered.
+    AnswerAllButLeases,
     Answer(u8, How),
     /// Something old is answered, late or once more.
     Again(u8, How),
@@ -41,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) foreign: bool,
     pub(crate) config: Config,
     pub(crate) moves: Vec<Move>,
+    /// What happens once the hold is reached, if it is.
+    pub(crate) in_hold: Vec<Move>,
 }
 
 impl Plan {
@@ -137,6 +141,7 @@ fn change() -> impl Strategy<Value = Change> {
 pub(crate) fn step() -> impl Strategy<Value = Move> {
     prop_oneof![
         24 => Just(Move::AnswerAll),
+        6 => Just(Move::AnswerAllButLeases),
         20 => (any::<u8>(), how()).prop_map(|(which, how)| Move::Answer(which, how)),
         4 => (any::<u8>(), how()).prop_map(|(which, how)| Move::Again(which, how)),
         2 => any::<u8>().prop_map(Move::Drop),
@@ -151,6 +156,21 @@ pub(crate) fn step() -> impl Strategy<Value = Move> {
     ]
 }
 
+/// What can happen in `Hold` and after it.
+fn step_in_hold() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        2 => Just(Move::Finish),
+        3 => Just(Move::AnswerAll),
+        3 => (any::<u8>(), how()).prop_map(|(which, how)| Move::Answer(which, how)),
+        1 => (any::<u8>(), how()).prop_map(|(which, how)| Move::Again(which, how)),
+        1 => any::<u8>().prop_map(Move::Drop),
+        1 => (any::<u8>(), failure_kind()).prop_map(|(which, kind)| Move::EndStream(which, kind)),
+        2 => Just(Move::NextDeadline),
+        1 => (1..40_000_u32).prop_map(Move::Pass),
+        1 => (1..40_000_u32).prop_map(Move::PassSilently),
+    ]
+}
+
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     (
         1..=3_u64,
@@ -158,12 +178,14 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
         prop::bool::weighted(0.2),
         config(),
         prop::collection::vec(step(), 0..60),
+        prop::collection::vec(step_in_hold(), 0..10),
     )
-        .prop_map(|(stores, regions, foreign, config, moves)| Plan {
+        .prop_map(|(stores, regions, foreign, config, moves, in_hold)| Plan {
             stores,
             regions,
             foreign,
             config,
             moves,
+            in_hold,
         })
 }

@@ -29,6 +29,10 @@ fn follow(plan: &Plan, run: &mut Run) -> Result<(), String> {
     for step in &plan.moves {
         run.step(step)?;
     }
+    run.run_to_hold()?;
+    for step in &plan.in_hold {
+        run.step(step)?;
+    }
     run.run_out()
 }
 

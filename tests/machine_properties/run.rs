@@ -145,9 +145,12 @@ impl Run {
         self.event(event)
     }
 
-    /// Answers all that is outstanding now, and well.
-    pub(crate) fn answer_all(&mut self) -> Result<(), String> {
+    /// Answers all that is outstanding now and passes `test`, and well.
+    fn answer_all(&mut self, test: impl Fn(&Asked) -> bool) -> Result<(), String> {
         for asked in self.world.outstanding.clone() {
+            if !test(&asked) {
+                continue;
+            }
             let index = self.world.outstanding.iter().position(|it| *it == asked);
             if let Some(index) = index {
                 self.answer(index, &How::Well)?;
@@ -160,7 +163,10 @@ impl Run {
     pub(crate) fn step(&mut self, step: &Move) -> Result<(), String> {
         let pick = |which: u8, len: usize| usize::from(which) % len.max(1);
         match step {
-            Move::AnswerAll => self.answer_all(),
+            Move::AnswerAll => self.answer_all(|_| true),
+            Move::AnswerAllButLeases => {
+                self.answer_all(|asked| !matches!(asked, Asked::Lease { .. }))
+            }
             Move::Answer(which, how) => {
                 self.answer(pick(*which, self.world.outstanding.len()), how)
             }
@@ -223,8 +229,20 @@ impl Run {
         self.pass(at.saturating_duration_since(self.now))
     }
 
-    /// Answers everything well, lets time pass, and finishes once the hold is
-    /// reached, until the run is over.
+    /// Answers everything well and lets time pass until the hold is reached or
+    /// the run is over.
+    pub(crate) fn run_to_hold(&mut self) -> Result<(), String> {
+        self.world.calm();
+        for _ in 0..4_000 {
+            if self.is_over() || self.machine.phase() == PhaseName::Hold {
+                return Ok(());
+            }
+            self.go_on()?;
+        }
+        Err(self.endless())
+    }
+
+    /// The same until the run is over; once the hold is reached, finishes.
     pub(crate) fn run_out(&mut self) -> Result<(), String> {
         self.world.calm();
         for _ in 0..4_000 {
@@ -233,16 +251,23 @@ impl Run {
             }
             if self.machine.phase() == PhaseName::Hold {
                 self.event(Event::FinishRequested)?;
-            } else if self.world.outstanding.is_empty() {
-                self.next_deadline()?;
             } else {
-                self.pass(Duration::from_millis(1))?;
-                self.answer_all()?;
+                self.go_on()?;
             }
         }
-        Err(format!(
-            "the run does not end: it waits for {}",
-            self.machine.waiting_for(5)
-        ))
+        Err(self.endless())
+    }
+
+    fn go_on(&mut self) -> Result<(), String> {
+        if self.world.outstanding.is_empty() {
+            return self.next_deadline();
+        }
+        self.pass(Duration::from_millis(1))?;
+        self.answer_all(|_| true)
+    }
+
+    fn endless(&self) -> String {
+        let waits = self.machine.waiting_for(5);
+        format!("the run does not end: it waits for {waits}")
     }
 }

@@ -87,6 +87,10 @@ const DEEDS: &[Deed] = &[
     ("... with a refusal", |run| {
         answer_each(run, &How::Refuse(RegionErrorKind::NotLeader));
     }),
+    ("... with a refusal, and what follows well", |run| {
+        answer_each(run, &How::Refuse(RegionErrorKind::NotLeader));
+        answer_each(run, &How::Well);
+    }),
     ("... with another epoch", |run| {
         answer_each(run, &How::WrongEpoch);
     }),
