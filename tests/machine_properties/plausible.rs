@@ -1,13 +1,16 @@
 //! Properties over what a cluster could really answer.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use snapshot_prepare::machine::Outcome;
+use snapshot_prepare::machine::{Config, Outcome};
 use snapshot_prepare::progress::PhaseName;
 
-use super::plan::{Plan, plan};
+use super::answer::How;
+use super::plan::{Move, Plan, plan};
 use super::run::Run;
 use super::runner::check;
+use super::world::{Asked, World};
 
 const REGRESSIONS: &str = "tests/machine_properties/regressions/plausible.txt";
 
@@ -68,4 +71,29 @@ fn rules_are_kept_whatever_the_cluster_does() {
         println!("{count} runs {what}");
         assert!(count > 0, "no run {what}: the plans are too wild");
     }
+}
+
+/// R14: a renewal that was answered before the last proof does not count.
+#[test]
+fn the_hold_waits_for_a_renewal_sent_after_the_last_proof() {
+    let mut run = Run::new(Config::default(), World::new(2, 2)).expect("starts");
+    let all_but_leases = |run: &mut Run| {
+        for _ in 0..5 {
+            run.step(&Move::AnswerAllButLeases).expect("sound");
+        }
+    };
+    all_but_leases(&mut run);
+    run.next_deadline().expect("the streams settle");
+    run.step(&Move::AnswerAll).expect("the first leases");
+    assert_eq!(run.machine.phase(), PhaseName::WaitApply);
+    run.pass(Duration::from_secs(30)).expect("renewals are due");
+    for index in (0..run.world.outstanding.len()).rev() {
+        if matches!(run.world.outstanding[index], Asked::Lease { .. }) {
+            run.answer(index, &How::Well).expect("renewed");
+        }
+    }
+    all_but_leases(&mut run);
+    assert_eq!(run.machine.phase(), PhaseName::Verify);
+    run.step(&Move::AnswerAll).expect("the last renewals");
+    assert_eq!(run.machine.phase(), PhaseName::Hold);
 }

@@ -164,6 +164,13 @@ impl Monitor {
             return Err(format!("finished well although {cause}"));
         }
         for stream in self.attempt.leased() {
+            if !stream.pending.is_empty() {
+                // Its answer could have told of a lapse that it repaired.
+                return Err(format!(
+                    "finished well although store {} left a renewal unanswered",
+                    stream.store
+                ));
+            }
             if stream.finished != Some(true) || stream.lapsed {
                 return Err(format!(
                     "finished well although store {} said {:?}",
