@@ -232,8 +232,11 @@ impl Run {
     /// Answers everything well and lets time pass until the hold is reached or
     /// the run is over.
     pub(crate) fn run_to_hold(&mut self) -> Result<(), String> {
-        self.world.calm();
-        for _ in 0..4_000 {
+        for round in 0..4_000 {
+            if round == 40 {
+                // What keeps a hold away has kept it away for long enough.
+                self.world.calm();
+            }
             if self.is_over() || self.machine.phase() == PhaseName::Hold {
                 return Ok(());
             }
