@@ -24,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) monitor: Monitor,
     pub(crate) world: World,
     pub(crate) now: Timestamp,
+    /// The time that the machine was told last.
+    told: Timestamp,
     /// The phases entered so far.
     pub(crate) phases: Vec<PhaseName>,
     /// Every effect, for comparisons.
@@ -40,6 +42,7 @@ impl Run {
             monitor: Monitor::new(config, now),
             world,
             now,
+            told: now,
             phases: vec![PhaseName::Connect],
             effects: Vec::new(),
             trace: VecDeque::new(),
@@ -70,8 +73,30 @@ impl Run {
         text
     }
 
-    /// Hands in an event.
+    /// Hands in an event. Where time passed since the last input, the deadlines
+    /// in between are dealt with first; the machine has to do that by itself, so
+    /// a copy that is handed the event at once has to come out the same.
     pub(crate) fn event(&mut self, event: Event) -> Result<(), String> {
+        if self.told == self.now {
+            return self.hand_in(event);
+        }
+        let mut copy = self.machine.clone();
+        copy.handle_event(event.clone(), self.now);
+        while copy.poll_effect().is_some() || copy.poll_notice().is_some() {}
+        self.pass(Duration::ZERO)?;
+        self.hand_in(event)?;
+        let view = |machine: &Machine| {
+            let outcome = machine.outcome().cloned();
+            (outcome, machine.progress(), machine.poll_timeout())
+        };
+        if view(&copy) == view(&self.machine) {
+            Ok(())
+        } else {
+            Err("a late event leads elsewhere than its deadlines and then it".to_owned())
+        }
+    }
+
+    fn hand_in(&mut self, event: Event) -> Result<(), String> {
         self.note(format!("{} <- {event:?}", self.now));
         self.monitor.advance(self.now);
         self.monitor.event(&event);
@@ -82,6 +107,7 @@ impl Run {
     /// Lets time pass.
     pub(crate) fn pass(&mut self, time: Duration) -> Result<(), String> {
         self.now = self.now + time;
+        self.told = self.now;
         self.note(format!("{} <- timeout", self.now));
         self.monitor.advance(self.now);
         self.machine.handle_timeout(self.now);

@@ -56,8 +56,7 @@ pub(super) struct Listing {
 pub(super) struct Stream {
     pub(super) store: StoreId,
     pub(super) opened: Option<Timestamp>,
-    /// When it ended.
-    pub(super) ended: Option<Seq>,
+    pub(super) ended: bool,
     pub(super) closed: bool,
     /// Leases asked for and not answered: number, time, order.
     pub(super) pending: Vec<(RequestId, Timestamp, Seq)>,
@@ -109,7 +108,7 @@ impl Stream {
         Self {
             store,
             opened: None,
-            ended: None,
+            ended: false,
             closed: false,
             pending: Vec::new(),
             last_sent: None,
@@ -124,13 +123,7 @@ impl Stream {
     }
 
     pub(super) const fn is_alive(&self) -> bool {
-        self.ended.is_none() && !self.closed
-    }
-
-    /// Whether it was open before the event that came at `late`: the deadlines
-    /// that lie before a late event are dealt with first.
-    pub(super) fn was_alive(&self, late: Option<Seq>) -> bool {
-        !self.closed && (self.ended.is_none() || self.ended == late)
+        !self.ended && !self.closed
     }
 
     /// Whether the store may hold our lease.

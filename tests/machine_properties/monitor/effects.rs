@@ -130,11 +130,10 @@ impl Monitor {
     ) -> Result<(), String> {
         let now = self.now;
         let seq = self.seq;
-        let late = self.late;
         for store in self.attempt.stores.iter().flatten() {
             let stands = self.attempt.streams.values().any(|stream| {
                 stream.store == *store
-                    && (stream.is_leased() || stream.was_alive(late))
+                    && (stream.is_leased() || stream.is_alive())
                     && stream
                         .opened
                         .is_some_and(|at| at + self.config.settle <= now)
@@ -150,7 +149,7 @@ impl Monitor {
         let Some(stream) = self.attempt.streams.get_mut(&id) else {
             return Err("a lease on a stream of no attempt".to_owned());
         };
-        if stream.store != store || !stream.was_alive(late) {
+        if stream.store != store || !stream.is_alive() {
             return Err(format!(
                 "a lease for store {store} on a stream that is not open"
             ));
@@ -198,11 +197,10 @@ impl Monitor {
         }
         let config = &self.config;
         let now = self.now;
-        let late = self.late;
         let Some(stream) = self.attempt.streams.get_mut(&id) else {
             return Err("a wait on a stream of no attempt".to_owned());
         };
-        if stream.store != store || !stream.was_alive(late) || stream.finish.is_some() {
+        if stream.store != store || !stream.is_alive() || stream.finish.is_some() {
             return Err(format!(
                 "a wait for store {store} on a stream that is not open"
             ));
@@ -258,14 +256,12 @@ impl Monitor {
 
     /// R5, R16: Finish once, where our lease may be, and not on another's.
     fn finish(&mut self, request: RequestId, id: RequestId, store: StoreId) -> Result<(), String> {
-        let late = self.late;
-        // What shows only in a late event is too late for this Finish.
-        let known = self.foreign.get(&store).filter(|seq| Some(**seq) != late);
-        let foreign = self.config.foreign_lease == ForeignLease::Refuse && known.is_some();
+        let foreign =
+            self.config.foreign_lease == ForeignLease::Refuse && self.foreign.contains(&store);
         let Some(stream) = self.attempt.streams.get_mut(&id) else {
             return Err("Finish on a stream of no attempt".to_owned());
         };
-        if stream.store != store || !stream.was_alive(late) || !stream.is_leased() {
+        if stream.store != store || !stream.is_alive() || !stream.is_leased() {
             return Err(format!(
                 "Finish for store {store} on a stream that has no lease"
             ));

@@ -12,7 +12,6 @@ impl Monitor {
     /// Notes an event that is about to be handed in.
     pub(crate) fn event(&mut self, event: &Event) {
         self.seq += 1;
-        self.late = self.time_passed.then_some(self.seq);
         match event {
             Event::StoresListed { request, stores } => {
                 let ids = stores
@@ -109,7 +108,7 @@ impl Monitor {
         if !stream.is_alive() {
             return;
         }
-        stream.ended = Some(self.seq);
+        stream.ended = true;
         if reason.kind == FailureKind::Superseded {
             self.superseded.insert(stream.store);
         }

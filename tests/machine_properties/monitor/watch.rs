@@ -15,10 +15,6 @@ pub(crate) struct Monitor {
     pub(super) started: Timestamp,
     pub(super) now: Timestamp,
     pub(super) seq: Seq,
-    /// Whether the input under way comes later than the one before.
-    pub(super) time_passed: bool,
-    /// The event under way, if time passed before it.
-    pub(super) late: Option<Seq>,
     /// The phase before the input under way.
     pub(super) phase: PhaseName,
     pub(super) attempt: Attempt,
@@ -27,8 +23,8 @@ pub(crate) struct Monitor {
     pub(super) superseded: BTreeSet<StoreId>,
     /// The first lease of the run asked of each store.
     first_lease: BTreeMap<StoreId, RequestId>,
-    /// Stores that somebody else had leased before, and when that showed.
-    pub(super) foreign: BTreeMap<StoreId, Seq>,
+    /// Stores that somebody else had leased before.
+    pub(super) foreign: BTreeSet<StoreId>,
     pub(super) held_since: Option<Timestamp>,
     /// What put the hold in doubt before its end was asked for.
     pub(super) hold_lost: Option<&'static str>,
@@ -45,14 +41,12 @@ impl Monitor {
             started: now,
             now,
             seq: 0,
-            time_passed: false,
-            late: None,
             phase: PhaseName::Connect,
             attempt: Attempt::default(),
             ledger: Ledger::default(),
             superseded: BTreeSet::new(),
             first_lease: BTreeMap::new(),
-            foreign: BTreeMap::new(),
+            foreign: BTreeSet::new(),
             held_since: None,
             hold_lost: None,
             finish_requested: false,
@@ -64,8 +58,6 @@ impl Monitor {
 
     /// Lets time pass: leases and the hold may be over by our own clock.
     pub(crate) fn advance(&mut self, now: Timestamp) {
-        self.time_passed = now > self.now;
-        self.late = None;
         self.now = self.now.max(now);
         let now = self.now;
         let is_over = self
@@ -96,7 +88,7 @@ impl Monitor {
 
     pub(super) fn note_foreign(&mut self, store: StoreId, request: RequestId) {
         if self.first_lease.get(&store) == Some(&request) {
-            self.foreign.entry(store).or_insert(self.seq);
+            self.foreign.insert(store);
         }
     }
 
@@ -160,7 +152,7 @@ impl Monitor {
             if stream.is_over(&self.config, self.now) {
                 return Err(format!("store {} is trusted too long (R3)", stream.store));
             }
-            if stream.lapsed || stream.ended.is_some() {
+            if stream.lapsed || stream.ended {
                 return Err(format!(
                     "doubt about store {} is forgotten (R4)",
                     stream.store
@@ -174,8 +166,8 @@ impl Monitor {
     fn all_get_finish(&self) -> Result<(), String> {
         let refuse = self.config.foreign_lease == ForeignLease::Refuse;
         for stream in self.attempt.leased() {
-            let left_alone = refuse && self.foreign.contains_key(&stream.store);
-            if stream.finish.is_none() && stream.ended.is_none() && !left_alone {
+            let left_alone = refuse && self.foreign.contains(&stream.store);
+            if stream.finish.is_none() && !stream.ended && !left_alone {
                 return Err(format!("store {} gets no Finish (R16)", stream.store));
             }
         }
@@ -190,7 +182,7 @@ impl Monitor {
         }
         let report = machine.finish_report().ok_or("closed without a report")?;
         let left_alone = match self.config.foreign_lease {
-            ForeignLease::Refuse => self.foreign.keys().copied().collect(),
+            ForeignLease::Refuse => self.foreign.clone(),
             _ => BTreeSet::new(),
         };
         self.ledger.check(&self.config, report, &left_alone)?;
