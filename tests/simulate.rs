@@ -100,3 +100,13 @@ fn claims_as_proof_are_deceived_and_the_oracle_sees_it() {
     println!("held {held} seen {seen}");
     assert!(seen > 0, "of {held} holds none was seen to be false");
 }
+
+/// Seeds in which a region was merged away before its leader had applied all of
+/// its log; the target has caught up on it, so nothing is open.
+#[test]
+fn what_a_merged_region_left_behind_is_no_false_hold() {
+    for seed in [4610, 8362, 18117] {
+        let report = run_seed(seed, FaultLevel::Heavy, &Sizes::default());
+        assert!(report.violations.is_empty(), "{}", report.replay());
+    }
+}

@@ -62,6 +62,8 @@ pub(in crate::sim) struct MergeRecord {
     pub(in crate::sim) source: RegionId,
     pub(in crate::sim) prepared: Timestamp,
     pub(in crate::sim) resolved: Option<Timestamp>,
+    /// Whether it was committed, so that the source is gone for good.
+    pub(in crate::sim) merged: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,11 +135,13 @@ impl History {
             source,
             prepared: now,
             resolved: None,
+            merged: false,
         });
     }
 
-    pub(super) fn merge_resolved(&mut self, id: u64, now: Timestamp) {
+    pub(super) fn merge_resolved(&mut self, id: u64, merged: bool, now: Timestamp) {
         if let Some(merge) = self.merges.get_mut(&id) {
+            merge.merged |= merged;
             merge.resolved.get_or_insert(now);
         }
     }

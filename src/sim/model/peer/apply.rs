@@ -111,14 +111,14 @@ impl PeerNode {
             region.range = union;
             region.epoch.version = version;
         });
-        ctx.history.merge_resolved(commit.prepare_id, ctx.now);
+        ctx.history.merge_resolved(commit.prepare_id, true, ctx.now);
         ctx.out.push(Out::Absorb(Arc::clone(commit)));
     }
 
     fn apply_rollback(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(merge) = self.merge.take() {
             self.change_region(|region| region.epoch.version += 1);
-            ctx.history.merge_resolved(merge.prepare_id, ctx.now);
+            ctx.history.merge_resolved(merge.prepare_id, false, ctx.now);
         }
     }
 
