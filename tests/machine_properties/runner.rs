@@ -22,13 +22,16 @@ pub(crate) fn check<S>(
     S: Strategy,
     S::Value: Debug,
 {
-    let mut config = Config {
-        max_shrink_iters: 20_000,
-        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
-        ..Config::default()
-    };
+    // What the environment says goes before what the test asks for.
+    let mut config = Config::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = cases;
+    }
+    if std::env::var_os("PROPTEST_MAX_SHRINK_ITERS").is_none() {
+        config.max_shrink_iters = 20_000;
+    }
+    if config.failure_persistence.is_some() {
+        config.failure_persistence = Some(Box::new(FileFailurePersistence::Direct(regressions)));
     }
     let seed = match config.rng_seed {
         RngSeed::Fixed(seed) => seed,
