@@ -56,7 +56,11 @@ const LAYERS: &[Layer] = &[
         &["range", "region", "error", "machine"],
         &["arbitrary"],
     ),
-    layer("fuzz", &["time", "range", "machine"], &["arbitrary"]),
+    layer(
+        "fuzz",
+        &["time", "range", "region", "error", "progress", "machine"],
+        &["arbitrary"],
+    ),
     layer(
         "cluster",
         &["range", "region", "error"],

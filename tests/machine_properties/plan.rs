@@ -7,57 +7,7 @@ use snapshot_prepare::error::FailureKind;
 use snapshot_prepare::machine::{Config, ForeignLease, Proof};
 use snapshot_prepare::region::RegionErrorKind;
 
-use super::answer::{How, REGION_ERRORS};
-use super::world::{Change, World, range};
-
-/// One thing that happens; the numbers pick what is there at that moment.
-#[derive(Clone, Debug)]
-pub(crate) enum Move {
-    /// All that is outstanding is answered well.
-    AnswerAll,
-    /// The same, but no lease is answered.
-    AnswerAllButLeases,
-    Answer(u8, How),
-    /// Something old is answered, late or once more.
-    Again(u8, How),
-    /// Something will never be answered.
-    Drop(u8),
-    EndStream(u8, FailureKind),
-    Change(Change),
-    /// Milliseconds pass.
-    Pass(u32),
-    /// Milliseconds pass, and the next event comes before the deadlines.
-    PassSilently(u32),
-    NextDeadline,
-    Finish,
-    Cancel,
-    LockLost,
-}
-
-/// A cluster, a configuration, and what happens.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) stores: u64,
-    pub(crate) regions: u16,
-    /// Whether the first store is leased by somebody else.
-    pub(crate) foreign: bool,
-    pub(crate) config: Config,
-    pub(crate) moves: Vec<Move>,
-    /// What happens once the hold is reached, if it is.
-    pub(crate) in_hold: Vec<Move>,
-}
-
-impl Plan {
-    pub(crate) fn world(&self) -> World {
-        let mut world = World::new(self.stores, self.regions);
-        if self.foreign
-            && let Some(lease) = world.stores.values_mut().next()
-        {
-            *lease = Some(snapshot_prepare::time::Timestamp::from_micros(60_000_000));
-        }
-        world
-    }
-}
+use snapshot_prepare::fuzz::play::{Change, How, Move, Plan, REGION_ERRORS, range};
 
 pub(crate) fn config() -> impl Strategy<Value = Config> {
     (

@@ -3,14 +3,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use snapshot_prepare::fuzz::play::{Asked, How, Move, Run, World};
 use snapshot_prepare::machine::{Config, Outcome};
 use snapshot_prepare::progress::PhaseName;
 
-use super::answer::How;
-use super::plan::{Move, Plan, plan};
-use super::run::Run;
+use super::plan::plan;
 use super::runner::check;
-use super::world::{Asked, World};
 
 const REGRESSIONS: &str = "tests/machine_properties/regressions/plausible.txt";
 
@@ -28,17 +26,6 @@ fn bump(counter: &AtomicU32, happened: bool) {
     counter.fetch_add(u32::from(happened), Ordering::Relaxed);
 }
 
-fn follow(plan: &Plan, run: &mut Run) -> Result<(), String> {
-    for step in &plan.moves {
-        run.step(step)?;
-    }
-    run.run_to_hold()?;
-    for step in &plan.in_hold {
-        run.step(step)?;
-    }
-    run.run_out()
-}
-
 /// Whatever happens, the rules are kept, and once all answer well the run ends.
 #[test]
 fn rules_are_kept_whatever_the_cluster_does() {
@@ -51,7 +38,7 @@ fn rules_are_kept_whatever_the_cluster_does() {
         &plan(),
         |plan| {
             let mut run = Run::new(plan.config.clone(), plan.world())?;
-            follow(plan, &mut run).map_err(|what| run.explain(&what))?;
+            run.follow(plan).map_err(|what| run.explain(&what))?;
             let outcome = run.machine.outcome();
             let entered = |phase| run.phases.iter().filter(|it| **it == phase).count();
             bump(&seen.held, entered(PhaseName::Hold) > 0);

@@ -48,7 +48,8 @@ pub(crate) fn check<S>(
         Err(TestError::Abort(reason)) => panic!("{name} gave up: {reason}"),
         Err(TestError::Fail(reason, value)) => panic!(
             "{name} failed: {reason}\nminimal input: {value:#?}\nreplay: PROPTEST_RNG_SEED={seed} \
-             cargo test --no-default-features --test machine_properties {name}\n\
+             cargo test --no-default-features --features arbitrary --test \
+             machine_properties {name}\n\
              (or run the test again: the case was added to {regressions})"
         ),
     }

@@ -1,7 +1,8 @@
 //! Determinism: the machine has no clock, no randomness and no order of its own.
 
+use snapshot_prepare::fuzz::play::Run;
+
 use super::plan::plan;
-use super::run::Run;
 use super::runner::check;
 
 const REGRESSIONS: &str = "tests/machine_properties/regressions/same_again.txt";

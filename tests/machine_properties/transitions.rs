@@ -7,13 +7,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use snapshot_prepare::error::FailureKind;
+use snapshot_prepare::fuzz::play::{Asked, How, Run, World, failure};
 use snapshot_prepare::machine::{Config, Event, RequestId};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::region::RegionErrorKind;
-
-use super::answer::{How, failure};
-use super::run::Run;
-use super::world::{Asked, World};
 
 const SNAPSHOT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

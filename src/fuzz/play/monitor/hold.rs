@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use snapshot_prepare::machine::Proof as ProofKind;
-use snapshot_prepare::range::KeyRangeSet;
-use snapshot_prepare::region::{Claim, StoreId};
+use crate::machine::Proof as ProofKind;
+use crate::range::KeyRangeSet;
+use crate::region::{Claim, StoreId};
 
 use super::attempt::{Listing, Proof, Seq};
 use super::watch::Monitor;

@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use snapshot_prepare::machine::{Effect, RequestId};
-use snapshot_prepare::range::{EndKey, Key, KeyRange};
-use snapshot_prepare::region::{
+use crate::machine::{Effect, RequestId};
+use crate::range::{EndKey, Key, KeyRange};
+use crate::region::{
     Claim, Peer, PeerId, ReadTarget, Region, RegionEpoch, RegionId, ScannedRegion, Store, StoreId,
     WaitTarget,
 };
-use snapshot_prepare::time::Timestamp;
+use crate::time::Timestamp;
 
 /// One past the last position of a key; as an end it means 'unbounded'.
-pub(crate) const KEYS: u16 = 256;
+pub(super) const KEYS: u16 = 256;
 
 /// Returns the keys from position `from` to position `to`.
-pub(crate) fn range(from: u16, to: u16) -> KeyRange {
+pub fn range(from: u16, to: u16) -> KeyRange {
     let start = match u8::try_from(from).expect("a position of a key") {
         0 => Key::EMPTY,
         byte => Key::from(&[byte]),
@@ -29,7 +29,7 @@ pub(crate) fn range(from: u16, to: u16) -> KeyRange {
 
 /// What the machine asked.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Asked {
+pub enum Asked {
     List {
         request: RequestId,
     },
@@ -76,7 +76,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    pub(crate) fn stream(&self) -> Option<RequestId> {
+    pub fn stream(&self) -> Option<RequestId> {
         match self {
             Self::Open { stream, .. }
             | Self::Lease { stream, .. }
@@ -90,22 +90,22 @@ impl Asked {
 
 /// A region and who says what of it.
 #[derive(Clone, Debug)]
-pub(crate) struct RegionState {
-    pub(crate) from: u16,
-    pub(crate) to: u16,
-    pub(crate) epoch: RegionEpoch,
-    pub(crate) leader: StoreId,
+pub struct RegionState {
+    pub from: u16,
+    pub to: u16,
+    pub epoch: RegionEpoch,
+    pub leader: StoreId,
     /// Stores that claim it although they do not lead it.
-    pub(crate) also_claimed: BTreeSet<StoreId>,
-    pub(crate) pending: bool,
+    pub also_claimed: BTreeSet<StoreId>,
+    pub pending: bool,
     /// Whether nobody claims it, as between two leaders.
-    pub(crate) hidden: bool,
-    pub(crate) peers: BTreeSet<StoreId>,
+    pub hidden: bool,
+    pub peers: BTreeSet<StoreId>,
 }
 
 /// A change of the cluster; the numbers pick what is there.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub enum Change {
     Split(u8),
     Merge(u8),
     ConfVer(u8),
@@ -119,17 +119,17 @@ pub(crate) enum Change {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub struct World {
     /// Until when each store is leased.
-    pub(crate) stores: BTreeMap<StoreId, Option<Timestamp>>,
-    pub(crate) regions: BTreeMap<u64, RegionState>,
+    pub stores: BTreeMap<StoreId, Option<Timestamp>>,
+    pub regions: BTreeMap<u64, RegionState>,
     next_region: u64,
     leaderless: bool,
-    pub(crate) outstanding: Vec<Asked>,
+    pub outstanding: Vec<Asked>,
     /// Answered, dropped, or of a closed stream: can still be answered late.
-    pub(crate) old: Vec<Asked>,
+    pub old: Vec<Asked>,
     /// Streams that were opened and neither ended nor closed.
-    pub(crate) streams: BTreeMap<RequestId, StoreId>,
+    pub streams: BTreeMap<RequestId, StoreId>,
 }
 
 fn pick<T>(items: &[T], which: u8) -> Option<&T> {
@@ -137,7 +137,7 @@ fn pick<T>(items: &[T], which: u8) -> Option<&T> {
 }
 
 impl World {
-    pub(crate) fn new(stores: u64, regions: u16) -> Self {
+    pub fn new(stores: u64, regions: u16) -> Self {
         let ids: BTreeSet<_> = (1..=stores).map(StoreId).collect();
         let width = KEYS / regions;
         let regions: BTreeMap<_, _> = (0..regions)
@@ -171,7 +171,7 @@ impl World {
     }
 
     /// Notes what the machine asks.
-    pub(crate) fn take(&mut self, effect: &Effect) {
+    pub fn take(&mut self, effect: &Effect) {
         match effect {
             Effect::ListStores { request } => {
                 self.outstanding.push(Asked::List { request: *request });
@@ -242,12 +242,11 @@ impl World {
                 store: *store_id,
             }),
             Effect::CloseStream { stream, .. } => self.forget_stream(*stream),
-            other => panic!("unknown effect {other:?}"),
         }
     }
 
     /// Nothing on the stream is answered in time any more.
-    pub(crate) fn forget_stream(&mut self, stream: RequestId) {
+    pub fn forget_stream(&mut self, stream: RequestId) {
         self.streams.remove(&stream);
         let (gone, kept) = std::mem::take(&mut self.outstanding)
             .into_iter()
@@ -257,7 +256,7 @@ impl World {
     }
 
     /// Applies a change. What cannot be changed stays as it is.
-    pub(crate) fn change(&mut self, change: &Change) {
+    pub fn change(&mut self, change: &Change) {
         let ids: Vec<_> = self.regions.keys().copied().collect();
         let stores: Vec<_> = self.stores.keys().copied().collect();
         let region = |which: u8| pick(&ids, which).copied().unwrap_or_default();
@@ -332,7 +331,7 @@ impl World {
     }
 
     /// Ends everything that keeps a hold away for ever.
-    pub(crate) fn calm(&mut self) {
+    pub fn calm(&mut self) {
         self.leaderless = false;
         for state in self.regions.values_mut() {
             state.also_claimed.clear();
@@ -341,7 +340,7 @@ impl World {
         }
     }
 
-    pub(crate) fn store_list(&self) -> Vec<Store> {
+    pub fn store_list(&self) -> Vec<Store> {
         self.stores
             .keys()
             .map(|id| Store {
@@ -366,7 +365,7 @@ impl World {
         }
     }
 
-    pub(crate) fn claims(&self, store: StoreId) -> Vec<Claim> {
+    pub fn claims(&self, store: StoreId) -> Vec<Claim> {
         self.regions
             .iter()
             .filter(|(_, state)| {
@@ -379,7 +378,7 @@ impl World {
             .collect()
     }
 
-    pub(crate) fn scan(&self, range: &KeyRange, limit: u32) -> Vec<ScannedRegion> {
+    pub fn scan(&self, range: &KeyRange, limit: u32) -> Vec<ScannedRegion> {
         let mut found: Vec<_> = self
             .regions
             .iter()

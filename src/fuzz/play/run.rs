@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use snapshot_prepare::machine::{Config, Effect, Event, Machine, Notice};
-use snapshot_prepare::progress::PhaseName;
-use snapshot_prepare::time::Timestamp;
+use crate::machine::{Config, Effect, Event, Machine, Notice};
+use crate::progress::PhaseName;
+use crate::time::Timestamp;
 
 use super::answer::How;
 use super::monitor::Monitor;
-use super::plan::Move;
+use super::moves::{Move, Plan};
+use super::sometimes::Sometimes;
 use super::world::{Asked, World};
 
 /// How many lines of the trace a failure shows.
@@ -18,23 +19,26 @@ const TRACE: usize = 60;
 /// The most effects that one input may lead to, with a cluster as tiny as this.
 const EFFECTS_MAX: usize = 200;
 
-#[derive(Clone)]
-pub(crate) struct Run {
-    pub(crate) machine: Machine,
-    pub(crate) monitor: Monitor,
-    pub(crate) world: World,
-    pub(crate) now: Timestamp,
+/// One run: the machine, what answers it, and what watches it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub machine: Machine,
+    pub monitor: Monitor,
+    pub world: World,
+    pub now: Timestamp,
     /// The time that the machine was told last.
     told: Timestamp,
     /// The phases entered so far.
-    pub(crate) phases: Vec<PhaseName>,
+    pub phases: Vec<PhaseName>,
+    /// What of note happened.
+    pub sometimes: Sometimes,
     /// Every effect, for comparisons.
-    pub(crate) effects: Vec<Effect>,
+    pub effects: Vec<Effect>,
     trace: VecDeque<String>,
 }
 
 impl Run {
-    pub(crate) fn new(config: Config, world: World) -> Result<Self, String> {
+    pub fn new(config: Config, world: World) -> Result<Self, String> {
         let now = Timestamp::from_micros(7_000_000);
         let machine = Machine::new(config.clone(), now).map_err(|error| error.to_string())?;
         let mut run = Self {
@@ -44,6 +48,7 @@ impl Run {
             now,
             told: now,
             phases: vec![PhaseName::Connect],
+            sometimes: Sometimes::default(),
             effects: Vec::new(),
             trace: VecDeque::new(),
         };
@@ -52,7 +57,7 @@ impl Run {
         Ok(run)
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.machine.outcome().is_some()
     }
 
@@ -64,7 +69,7 @@ impl Run {
     }
 
     /// Returns what a failure has to show.
-    pub(crate) fn explain(&self, what: &str) -> String {
+    pub fn explain(&self, what: &str) -> String {
         let mut text = format!("{what}\nthe last inputs and outputs:");
         for line in &self.trace {
             // Writing into a String cannot fail.
@@ -76,7 +81,7 @@ impl Run {
     /// Hands in an event. Where time passed since the last input, the deadlines
     /// in between are dealt with first; the machine has to do that by itself, so
     /// a copy that is handed the event at once has to come out the same.
-    pub(crate) fn event(&mut self, event: Event) -> Result<(), String> {
+    pub fn event(&mut self, event: Event) -> Result<(), String> {
         if self.told == self.now {
             return self.hand_in(event);
         }
@@ -105,7 +110,7 @@ impl Run {
     }
 
     /// Lets time pass.
-    pub(crate) fn pass(&mut self, time: Duration) -> Result<(), String> {
+    pub fn pass(&mut self, time: Duration) -> Result<(), String> {
         self.now = self.now + time;
         self.told = self.now;
         self.note(format!("{} <- timeout", self.now));
@@ -115,7 +120,7 @@ impl Run {
     }
 
     /// Lets time pass without telling the machine before the next event.
-    pub(crate) fn pass_silently(&mut self, time: Duration) {
+    pub fn pass_silently(&mut self, time: Duration) {
         self.now = self.now + time;
     }
 
@@ -124,13 +129,7 @@ impl Run {
         while let Some(notice) = self.machine.poll_notice() {
             notices.push(notice);
         }
-        let entered: Vec<_> = notices
-            .iter()
-            .filter_map(|notice| match notice {
-                Notice::PhaseEntered { phase, .. } => Some(*phase),
-                _ => None,
-            })
-            .collect();
+        let entered = entered(&notices);
         let before = self.effects.len();
         while let Some(effect) = self.machine.poll_effect() {
             self.note(format!("{} -> {effect:?}", self.now));
@@ -141,15 +140,27 @@ impl Run {
         for phase in &entered {
             self.note(format!("{} == {phase}", self.now));
         }
-        self.phases.extend(&entered);
+        self.note_phases(&notices, before);
         if self.effects.len() - before > EFFECTS_MAX {
             return Err("too many effects of one input (R7)".to_owned());
         }
         self.monitor.after(&self.machine, &notices)
     }
 
+    /// Notes the phases that were entered, and what of note happened.
+    pub(super) fn note_phases(&mut self, notices: &[Notice], before: usize) {
+        let entered = entered(notices);
+        self.phases.extend(&entered);
+        let effects = &self.effects[before..];
+        self.sometimes.note(notices, effects, &self.phases);
+        let is_new = entered.contains(&PhaseName::Closed);
+        if let Some(outcome) = self.machine.outcome().filter(|_| is_new) {
+            self.sometimes.note_outcome(outcome, &self.phases);
+        }
+    }
+
     /// Answers the outstanding thing at `index`.
-    pub(crate) fn answer(&mut self, index: usize, how: &How) -> Result<(), String> {
+    pub fn answer(&mut self, index: usize, how: &How) -> Result<(), String> {
         let Some(picked) = self.world.outstanding.get(index).cloned() else {
             return Ok(());
         };
@@ -185,8 +196,20 @@ impl Run {
         Ok(())
     }
 
+    /// Does what a plan says, and then lets the run end.
+    pub fn follow(&mut self, plan: &Plan) -> Result<(), String> {
+        for step in &plan.moves {
+            self.step(step)?;
+        }
+        self.run_to_hold()?;
+        for step in &plan.in_hold {
+            self.step(step)?;
+        }
+        self.run_out()
+    }
+
     /// Makes a move of a plan.
-    pub(crate) fn step(&mut self, step: &Move) -> Result<(), String> {
+    pub fn step(&mut self, step: &Move) -> Result<(), String> {
         let pick = |which: u8, len: usize| usize::from(which) % len.max(1);
         match step {
             Move::AnswerAll => self.answer_all(|_| true),
@@ -243,7 +266,7 @@ impl Run {
     }
 
     /// Lets time pass until the next deadline, one microsecond too early first.
-    pub(crate) fn next_deadline(&mut self) -> Result<(), String> {
+    pub fn next_deadline(&mut self) -> Result<(), String> {
         let Some(at) = self.machine.poll_timeout() else {
             return Ok(());
         };
@@ -257,7 +280,7 @@ impl Run {
 
     /// Answers everything well and lets time pass until the hold is reached or
     /// the run is over.
-    pub(crate) fn run_to_hold(&mut self) -> Result<(), String> {
+    pub fn run_to_hold(&mut self) -> Result<(), String> {
         for round in 0..4_000 {
             if round == 40 {
                 // What keeps a hold away has kept it away for long enough.
@@ -271,8 +294,24 @@ impl Run {
         Err(self.endless())
     }
 
-    /// The same until the run is over; once the hold is reached, finishes.
-    pub(crate) fn run_out(&mut self) -> Result<(), String> {
+    /// Answers one thing after another, and well, until the phase is reached or
+    /// the run is over.
+    pub fn run_to(&mut self, phase: PhaseName) -> Result<(), String> {
+        for _ in 0..1_000 {
+            if self.is_over() || self.machine.phase() == phase {
+                break;
+            }
+            if self.world.outstanding.is_empty() {
+                self.next_deadline()?;
+            } else {
+                self.answer(0, &How::Well)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does all that until the run is over; once the hold is reached, finishes.
+    pub fn run_out(&mut self) -> Result<(), String> {
         self.world.calm();
         for _ in 0..4_000 {
             if self.is_over() {
@@ -299,4 +338,12 @@ impl Run {
         let waits = self.machine.waiting_for(5);
         format!("the run does not end: it waits for {waits}")
     }
+}
+
+fn entered(notices: &[Notice]) -> Vec<PhaseName> {
+    let phases = notices.iter().filter_map(|notice| match notice {
+        Notice::PhaseEntered { phase, .. } => Some(*phase),
+        _ => None,
+    });
+    phases.collect()
 }

@@ -8,4 +8,4 @@ mod hold;
 mod ledger;
 mod watch;
 
-pub(crate) use watch::Monitor;
+pub(super) use watch::Monitor;

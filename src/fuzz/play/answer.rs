@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use snapshot_prepare::error::{Failure, FailureKind};
-use snapshot_prepare::machine::{Event, RequestId};
-use snapshot_prepare::region::{
+use crate::error::{Failure, FailureKind};
+use crate::machine::{Event, RequestId};
+use crate::region::{
     ReadAnswer, RegionEpoch, RegionError, RegionErrorKind, StoreId, WaitAnswer, WaitTarget,
 };
-use snapshot_prepare::time::Timestamp;
+use crate::time::Timestamp;
 
 use super::world::{Asked, World};
 
 /// How something is answered.
 #[derive(Clone, Debug)]
-pub(crate) enum How {
+pub enum How {
     /// As a sound store or PD would, given the state of the cluster.
     Well,
     /// With a region error; a lease 'not valid', a call as unavailable.
@@ -31,7 +31,7 @@ pub(crate) enum How {
 }
 
 /// Every kind of region error.
-pub(crate) const REGION_ERRORS: [RegionErrorKind; 11] = [
+pub const REGION_ERRORS: [RegionErrorKind; 11] = [
     RegionErrorKind::EpochNotMatch,
     RegionErrorKind::RegionNotFound,
     RegionErrorKind::NotLeader,
@@ -47,7 +47,7 @@ pub(crate) const REGION_ERRORS: [RegionErrorKind; 11] = [
     RegionErrorKind::Other,
 ];
 
-pub(crate) fn failure(kind: FailureKind) -> Failure {
+pub fn failure(kind: FailureKind) -> Failure {
     Failure::new(kind, format!("{kind:?}"))
 }
 
@@ -64,7 +64,7 @@ fn other(epoch: RegionEpoch) -> RegionEpoch {
 
 impl World {
     /// Answers one thing, which has to be taken off the list before.
-    pub(crate) fn answer(&mut self, asked: &Asked, how: &How, now: Timestamp) -> Event {
+    pub fn answer(&mut self, asked: &Asked, how: &How, now: Timestamp) -> Event {
         if let How::Fail(kind) = how {
             return self.fail(asked, *kind);
         }
@@ -150,7 +150,7 @@ impl World {
     }
 
     /// Ends a stream.
-    pub(crate) fn end_stream(&mut self, stream: RequestId, kind: FailureKind) -> Event {
+    pub fn end_stream(&mut self, stream: RequestId, kind: FailureKind) -> Event {
         self.forget_stream(stream);
         Event::StreamEnded {
             stream,

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use snapshot_prepare::machine::Config;
-use snapshot_prepare::progress::{FinishReport, ReleaseState};
-use snapshot_prepare::region::StoreId;
-use snapshot_prepare::time::Timestamp;
+use crate::machine::Config;
+use crate::progress::{FinishReport, ReleaseState};
+use crate::region::StoreId;
+use crate::time::Timestamp;
 
 /// Which stores may hold a lease of ours, over all attempts.
 #[derive(Clone, Default, Debug)]

@@ -1,16 +1,16 @@
 //! What goes in.
 
-use snapshot_prepare::error::{Failure, FailureKind};
-use snapshot_prepare::machine::{Event, Proof as ProofKind, RequestId};
-use snapshot_prepare::progress::PhaseName;
-use snapshot_prepare::region::{Claim, StoreId, WaitAnswer};
+use crate::error::{Failure, FailureKind};
+use crate::machine::{Event, Proof as ProofKind, RequestId};
+use crate::progress::PhaseName;
+use crate::region::{Claim, StoreId, WaitAnswer};
 
 use super::attempt::{Confirmed, Listing, Proof};
 use super::watch::Monitor;
 
 impl Monitor {
     /// Notes an event that is about to be handed in.
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub fn event(&mut self, event: &Event) {
         self.seq += 1;
         match event {
             Event::StoresListed { request, stores } => {
@@ -82,7 +82,6 @@ impl Monitor {
                 self.cancelled = true;
             }
             Event::LockLost => self.unhold("the lock was lost"),
-            other => panic!("unknown event {other:?}"),
         }
     }
 

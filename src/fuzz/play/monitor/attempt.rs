@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use snapshot_prepare::machine::{Config, RequestId};
-use snapshot_prepare::range::KeyRange;
-use snapshot_prepare::region::{Claim, RegionEpoch, RegionId, StoreId};
-use snapshot_prepare::time::Timestamp;
+use crate::machine::{Config, RequestId};
+use crate::range::KeyRange;
+use crate::region::{Claim, RegionEpoch, RegionId, StoreId};
+use crate::time::Timestamp;
 
 /// The order in which inputs and outputs were seen.
 pub(super) type Seq = u64;

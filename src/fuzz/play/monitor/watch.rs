@@ -1,16 +1,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use snapshot_prepare::machine::{Config, ForeignLease, Machine, Notice, Outcome, RequestId};
-use snapshot_prepare::progress::PhaseName;
-use snapshot_prepare::region::StoreId;
-use snapshot_prepare::time::Timestamp;
+use crate::machine::{Config, ForeignLease, Machine, Notice, Outcome, RequestId};
+use crate::progress::PhaseName;
+use crate::region::StoreId;
+use crate::time::Timestamp;
 
 use super::attempt::{Attempt, Seq};
 use super::ledger::Ledger;
 
 /// Watches one run.
 #[derive(Clone, Debug)]
-pub(crate) struct Monitor {
+pub struct Monitor {
     pub(super) config: Config,
     pub(super) started: Timestamp,
     pub(super) now: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn new(config: Config, now: Timestamp) -> Self {
+    pub fn new(config: Config, now: Timestamp) -> Self {
         Self {
             config,
             started: now,
@@ -57,7 +57,7 @@ impl Monitor {
     }
 
     /// Lets time pass: leases and the hold may be over by our own clock.
-    pub(crate) fn advance(&mut self, now: Timestamp) {
+    pub fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         let now = self.now;
         let is_over = self
@@ -93,7 +93,7 @@ impl Monitor {
     }
 
     /// Checks what an input led to, after all its effects.
-    pub(crate) fn after(&mut self, machine: &Machine, notices: &[Notice]) -> Result<(), String> {
+    pub fn after(&mut self, machine: &Machine, notices: &[Notice]) -> Result<(), String> {
         machine.check_invariants()?;
         let timeout = machine.poll_timeout();
         if timeout.is_some_and(|at| at <= self.now) {
