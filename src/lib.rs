@@ -15,13 +15,17 @@
 //!   I/O, clock or randomness, for other runtimes, fuzzers and model checkers.
 //! - `sim` (feature `sim`) is a simulated cluster to test against, in virtual
 //!   time, in process, or over gRPC.
+//! - `lock` (feature `lock`) is the mutual exclusion of runs: one trait, a guard
+//!   that tells when the lock is lost, and a conformance suite. Where the lock
+//!   lies is the business of `lock-storage` and `lock-etcd`.
 //! - `cli` (feature `cli`) is the program `snapshot-prepare`.
 //!
 //! Not its job: pausing GC and PD's schedulers, choosing the backup timestamp,
 //! taking the snapshots.
 //!
 //! # Features
-//! `driver` and `tikv` are on by default; `sim`, `arbitrary` and `cli` are not.
+//! `driver` and `tikv` are on by default; `lock`, `sim`, `arbitrary` and `cli` are
+//! not.
 //! Without any of them only the pure layers are left, and neither tokio nor
 //! tonic is in the tree.
 
@@ -29,6 +33,8 @@
 mod arbitrary;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(any(feature = "driver", feature = "lock"))]
+mod clock;
 pub mod cluster;
 #[cfg(feature = "driver")]
 pub mod driver;
@@ -36,6 +42,8 @@ pub mod error;
 #[cfg(feature = "arbitrary")]
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(feature = "lock")]
+pub mod lock;
 pub mod machine;
 #[cfg(any(feature = "tikv", feature = "sim"))]
 #[doc(hidden)]

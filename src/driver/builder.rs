@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::Preparer;
-use super::clock::Clock;
+use crate::clock::Clock;
 use crate::cluster::ClusterClient;
 use crate::error::Error;
 use crate::machine::Config;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::board::Board;
-use super::clock::{Clock, Ticker};
 use super::guard::HoldGuard;
 use super::run::{Setup, run};
 use super::signal::Signals;
 use super::status::{Handle, Status, ValidUntil};
+use crate::clock::{Clock, Ticker};
 use crate::cluster::{Batches, ClusterClient, PrepareReceiver, PrepareSender};
 use crate::cluster::{StreamAnswer, StreamRequest};
 use crate::error::{ErrorKind, Failure};

@@ -11,12 +11,11 @@
 //! that reads and one that writes, each call has a task; when the loop ends,
 //! all of them do. What others want to know (progress, logs) is left on a board
 //! from which a reporter takes it, so that nobody who looks can hold up a
-//! renewal. This is also the only place that looks at a clock.
+//! renewal.
 
 mod board;
 mod builder;
 mod calls;
-mod clock;
 #[cfg(test)]
 mod death;
 mod error;
@@ -31,8 +30,8 @@ mod signal;
 mod status;
 mod streams;
 
+pub use crate::clock::Clock;
 pub use builder::Builder;
-pub use clock::Clock;
 pub use error::{FinishError, PrepareError};
 pub use guard::HoldGuard;
 pub use preparer::Preparer;

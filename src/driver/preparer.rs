@@ -4,13 +4,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::board::Board;
 use super::builder::{Builder, LockLost};
-use super::clock::Clock;
 use super::error::PrepareError;
 use super::guard::HoldGuard;
 use super::host::Host;
 use super::run::{Setup, run};
 use super::signal::{Canceller, Signals};
 use super::status::{Ended, Handle, Status, ValidUntil};
+use crate::clock::Clock;
 use crate::cluster::ClusterClient;
 use crate::error::{Error, ErrorKind};
 use crate::machine::{Config, Notice};

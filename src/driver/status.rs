@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::clock::Ticker;
 use super::signal::Signals;
+use crate::clock::Ticker;
 use crate::error::{Error, ErrorKind};
 use crate::machine::Outcome;
 use crate::progress::{FinishReport, PrepareReport, ReleaseState};

@@ -36,6 +36,8 @@ pub enum ErrorKind {
     ReleaseUnconfirmed,
     /// The lock that guards the run is held by somebody else.
     Locked,
+    /// What lies in the lock's place cannot be understood.
+    LockBroken,
     /// Cancelled by the caller.
     Cancelled,
     /// A property of the simulated cluster was violated.
@@ -46,7 +48,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Config,
         Self::PrepareTimeout,
         Self::Unreachable,
@@ -63,6 +65,7 @@ impl ErrorKind {
         Self::LockLost,
         Self::ReleaseUnconfirmed,
         Self::Locked,
+        Self::LockBroken,
         Self::Cancelled,
         Self::Oracle,
         Self::Internal,
@@ -87,6 +90,7 @@ impl ErrorKind {
             Self::LockLost => "lock_lost",
             Self::ReleaseUnconfirmed => "release_unconfirmed",
             Self::Locked => "locked",
+            Self::LockBroken => "lock_broken",
             Self::Cancelled => "cancelled",
             Self::Oracle => "oracle",
             Self::Internal => "internal",
@@ -109,6 +113,7 @@ impl ErrorKind {
             | Self::Locked => true,
             Self::Config
             | Self::Unsupported
+            | Self::LockBroken
             | Self::Tls
             | Self::Unauthenticated
             | Self::WrongService

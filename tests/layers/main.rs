@@ -66,10 +66,11 @@ const LAYERS: &[Layer] = &[
         &["range", "region", "error"],
         &["futures_core", "futures_util"],
     ),
+    layer("clock", &["time"], &["rustix", "tokio"]),
     layer(
         "driver",
         &[
-            "time", "range", "region", "error", "progress", "machine", "cluster",
+            "time", "range", "region", "error", "progress", "machine", "cluster", "clock",
         ],
         &[
             "futures_core",
@@ -104,8 +105,8 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "lock",
-        &["time", "error"],
-        &["thiserror", "tokio", "tracing"],
+        &["time", "error", "clock"],
+        &["jiff", "rustix", "tokio", "tracing"],
     ),
     layer(
         "sim",

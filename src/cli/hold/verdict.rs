@@ -34,7 +34,7 @@ pub(crate) fn not_prepared(
 fn outcome_without_hold(kind: ErrorKind) -> Outcome {
     match kind {
         ErrorKind::Config => Outcome::Usage,
-        ErrorKind::Locked => Outcome::Locked,
+        ErrorKind::Locked | ErrorKind::LockBroken => Outcome::Locked,
         ErrorKind::Cancelled => Outcome::Cancelled,
         ErrorKind::Oracle | ErrorKind::Internal => Outcome::Error,
         ErrorKind::PrepareTimeout

@@ -1,8 +1,11 @@
+//! The clock by which leases, locks and deadlines are judged: the only place that
+//! looks at the system's monotonic clock.
+
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// The clock by which a run judges leases and deadlines.
+/// The clock by which a run judges leases, locks and deadlines.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Clock {
@@ -20,7 +23,7 @@ pub enum Clock {
 
 impl Clock {
     /// Starts the clock at [`Timestamp::ZERO`].
-    pub(super) fn start(self) -> Ticker {
+    pub(crate) fn start(self) -> Ticker {
         Ticker(match self {
             Self::System => Source::System(system::now()),
             Self::Tokio => Source::Tokio(tokio::time::Instant::now()),
@@ -31,7 +34,7 @@ impl Clock {
 
 /// A running clock. Copies tell the same time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticker(Source);
+pub(crate) struct Ticker(Source);
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
@@ -42,7 +45,7 @@ enum Source {
 
 impl Ticker {
     /// Returns the time since the clock was started.
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         Timestamp::ZERO + self.elapsed()
     }
 

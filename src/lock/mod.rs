@@ -1,0 +1,53 @@
+//! Locks that let one run at a time work: one trait, whatever the lock lies on.
+//!
+//! [`RunLock::acquire`] takes the lock, at once or within a time, and returns a
+//! [`LockGuard`]. A task renews the lock until the guard is released or dropped.
+//! Before each risky step ask [`LockGuard::ensure_held`]; [`LockGuard::lost`]
+//! resolves when the lock is lost, by the own clock, whether or not the backend
+//! answers. A lost lock stays lost.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use snapshot_prepare::lock::{LockConfig, LockError, MemoryLock, RunLock};
+//!
+//! # async fn example() -> Result<(), LockError> {
+//! let lock = MemoryLock::new(LockConfig::default())?;
+//! let guard = lock.acquire(Duration::from_secs(60)).await?;
+//! tokio::select! {
+//!     error = guard.lost() => return Err(error),
+//!     () = work() => guard.ensure_held()?,
+//! }
+//! let release = guard.release().await?;
+//! println!("{release}");
+//! # Ok(())
+//! # }
+//! # async fn work() {}
+//! ```
+//!
+//! # A lock of one's own
+//! A backend makes the raw calls ([`HeldLock`]: renew, release) and hands them to
+//! [`LockGuard::start`], which does the rest for all of them: it decides when to
+//! renew, gives each call a deadline, and judges the time. [`conformance`] is the
+//! suite that every lock has to pass, [`MemoryLock`] the smallest example.
+
+mod config;
+pub mod conformance;
+mod detached;
+mod error;
+mod guard;
+mod held;
+mod holder;
+mod keeper;
+mod memory;
+mod renewal;
+mod run_lock;
+mod state;
+
+pub use crate::clock::Clock;
+pub use config::LockConfig;
+pub use error::{LockError, LockErrorKind};
+pub use guard::{Asked, LockGuard};
+pub use held::{BoxFuture, HeldLock, Loss, Release, RenewError};
+pub use holder::{Holder, HolderKind, Holders};
+pub use memory::MemoryLock;
+pub use run_lock::RunLock;

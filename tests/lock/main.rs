@@ -1,0 +1,6 @@
+//! Locks: what holds for all of them, the suite, and each kind of lock.
+#![cfg(feature = "lock")]
+
+mod flawed;
+mod guard;
+mod memory;
