@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::RequestId;
 use super::core::Core;
+use super::normal::Normalizer;
 use crate::time::Timestamp;
 
 /// A call that is repeated until it succeeds: what of it is under way.
@@ -93,6 +94,24 @@ impl Call {
         self.tries = self.tries.saturating_add(1);
         let due = core.now + core.backoff(self.tries);
         self.state = CallState::Backoff { due };
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self { state, tries } = self;
+        *tries = to.tries(*tries);
+        match state {
+            CallState::Idle => {}
+            CallState::Waiting {
+                request,
+                sent,
+                progress,
+            } => {
+                to.number(request);
+                to.instant(sent);
+                to.instant(progress);
+            }
+            CallState::Backoff { due } => to.instant(due),
+        }
     }
 
     /// Returns whether the backoff is over.

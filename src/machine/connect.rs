@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::call::Call;
 use super::core::{Core, Stop, store_error};
+use super::normal::Normalizer;
 use super::policy::Place;
 use super::session::Session;
 use super::shelf::Shelf;
@@ -79,6 +80,34 @@ impl Dial {
     fn fail(&mut self, core: &mut Core) {
         self.tries = self.tries.saturating_add(1);
         self.retry_at = Some(core.now + core.backoff(self.tries));
+    }
+
+    fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            store: _,
+            probe,
+            probed: _,
+            shelf,
+            stream,
+            tries,
+            retry_at,
+            needs_list,
+        } = self;
+        probe.normalize(to);
+        shelf.normalize(to);
+        *tries = to.tries(*tries);
+        match stream {
+            DialStream::Closed => {}
+            DialStream::Dialing { stream, since: at }
+            | DialStream::Settling { stream, until: at } => {
+                to.number(stream);
+                to.instant(at);
+            }
+            DialStream::Open { stream } => to.number(stream),
+        }
+        for at in [retry_at, needs_list].into_iter().flatten() {
+            to.instant(at);
+        }
     }
 
     /// Closes whatever stream there is.
@@ -391,6 +420,19 @@ impl Connect {
             }
         }
         (session, shelves)
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            list,
+            listed: _,
+            stores,
+            strangers: _,
+        } = self;
+        list.normalize(to);
+        for dial in stores.values_mut() {
+            dial.normalize(to);
+        }
     }
 
     /// Closes all that is open.

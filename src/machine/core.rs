@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::jitter::Jitter;
+use super::normal::{Normalizer, blank_error, blank_failure};
 use super::policy::{Place, Reaction, reaction};
 use super::{Config, Effect, Notice, RequestId};
 use crate::error::{Error, ErrorKind, Failure};
@@ -94,6 +95,65 @@ impl Core {
         let number = RequestId(self.next_number);
         self.next_number += 1;
         number
+    }
+
+    /// Sets the number that is handed out next.
+    pub(super) const fn set_next_number(&mut self, next: RequestId) {
+        self.next_number = next.0;
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            config: _,
+            started_at,
+            now,
+            next_number: _,
+            effects,
+            notices,
+            jitter,
+            attempt: _,
+            prepare_deadline,
+            stop: _,
+            leased_before: _,
+            foreign: _,
+            leftovers,
+            store_failures,
+            pd_failure,
+            ignored,
+            last_move,
+            last_report,
+            suspended_at,
+            prepared,
+            finished,
+        } = self;
+        for effect in effects {
+            to.effect(effect);
+        }
+        notices.clear();
+        jitter.switch_off();
+        leftovers.retain(|_, until| !to.is_over(*until));
+        for until in leftovers.values_mut() {
+            to.instant(until);
+        }
+        for (_, failure) in store_failures.values_mut() {
+            blank_failure(failure);
+        }
+        pd_failure.iter_mut().for_each(blank_failure);
+        *ignored = 0;
+        for at in [started_at, last_move, last_report]
+            .into_iter()
+            .chain(suspended_at)
+        {
+            to.forget(at);
+        }
+        prepared
+            .iter_mut()
+            .for_each(|report| blank_prepared(report));
+        finished
+            .iter_mut()
+            .for_each(|report| blank_finished(report, to));
+        to.instant(prepare_deadline);
+        to.instant(now);
     }
 
     /// Returns a mark: every number handed out before is smaller, every later
@@ -252,6 +312,33 @@ impl Core {
                 false
             }
             _ => true,
+        }
+    }
+}
+
+/// Leaves of a report what was held, without when.
+fn blank_prepared(report: &mut PrepareReport) {
+    report.prepare_time = Duration::ZERO;
+    for at in [
+        &mut report.suspended_at,
+        &mut report.held_at,
+        &mut report.valid_until,
+    ] {
+        *at = Timestamp::ZERO;
+    }
+    report.slowest_regions.clear();
+    report.slowest_stores.clear();
+}
+
+/// Leaves of a report what became of the leases.
+fn blank_finished(report: &mut FinishReport, to: &mut Normalizer) {
+    report.prepare_time = None;
+    report.suspended_time = None;
+    report.error.iter_mut().for_each(blank_error);
+    to.instant(&mut report.closed_at);
+    for (_, state) in &mut report.stores {
+        if let ReleaseState::Unknown { until } | ReleaseState::LeftToOther { until } = state {
+            to.instant(until);
         }
     }
 }

@@ -1,25 +1,33 @@
 use std::time::Duration;
 
 /// Spreads backoffs; a small generator of its own (SplitMix64), since the
-/// machine takes no randomness from outside.
+/// machine takes no randomness from outside. `None`: nothing is spread.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Jitter(u64);
+pub(super) struct Jitter(Option<u64>);
 
 impl Jitter {
     pub(super) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Some(seed))
+    }
+
+    /// Lets every backoff last its full time from here on.
+    pub(super) const fn switch_off(&mut self) {
+        self.0 = None;
     }
 
     /// Returns a time between half of `duration` and all of it.
     pub(super) fn spread(&mut self, duration: Duration) -> Duration {
+        let Some(state) = &mut self.0 else {
+            return duration;
+        };
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let half = micros / 2;
-        Duration::from_micros(micros - self.next() % (half + 1))
+        Duration::from_micros(micros - Self::next(state) % (half + 1))
     }
 
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -43,5 +51,7 @@ mod tests {
         assert!(values.iter().any(|value| *value < all * 6 / 10));
         assert!(values.iter().any(|value| *value > all * 9 / 10));
         assert_eq!(jitter.spread(Duration::ZERO), Duration::ZERO);
+        jitter.switch_off();
+        assert!((0..9).all(|_| jitter.spread(all) == all));
     }
 }

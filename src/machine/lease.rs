@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::normal::Normalizer;
 use super::{Config, RequestId};
 use crate::time::Timestamp;
 
@@ -117,6 +118,34 @@ impl Lease {
     /// answered 'valid'. Numbers tell what came first even at one instant.
     pub(super) fn is_renewed_since(&self, mark: RequestId) -> bool {
         self.renewed.is_some_and(|request| request >= mark)
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            pending,
+            first_sent,
+            last_sent,
+            acknowledged,
+            last_answer,
+            renewed,
+            lapsed: _,
+        } = self;
+        for (request, sent) in pending {
+            to.number(request);
+            to.instant(sent);
+        }
+        if acknowledged.is_some() {
+            // From then on it only matters that there was one.
+            *first_sent = first_sent.and(*acknowledged);
+        }
+        for at in [first_sent, last_sent, acknowledged, last_answer] {
+            if let Some(at) = at {
+                to.instant(at);
+            }
+        }
+        if let Some(renewed) = renewed {
+            to.past(renewed);
+        }
     }
 
     /// Returns the latest instant at which the store's lease ends by itself. A

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::call::Call;
 use super::core::Core;
+use super::normal::Normalizer;
 use super::session::Session;
 use super::timer::{Timer, Timers};
 use super::{Effect, RequestId};
@@ -139,6 +140,34 @@ impl Listings {
             );
             if listing.is_wanted() && listing.call.is_idle() {
                 timers.add_some(listing.not_before, Timer::Listing(*id));
+            }
+        }
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        for listing in self.0.values_mut() {
+            if !listing.is_wanted() {
+                listing.wanted = None;
+            }
+            let Listing {
+                call,
+                claims: _,
+                wanted,
+                completed,
+                not_before,
+            } = listing;
+            call.normalize(to);
+            if not_before.is_some_and(|at| to.is_over(at)) {
+                *not_before = None;
+            }
+            if let Some(mark) = wanted {
+                to.mark(mark);
+            }
+            if let Some(number) = completed {
+                to.past(number);
+            }
+            if let Some(at) = not_before {
+                to.instant(at);
             }
         }
     }

@@ -22,6 +22,10 @@
 //! the refused kind was proposed before is applied there, or can never be
 //! committed (tikv `components/raftstore/src/store/fsm/peer.rs`). At the end
 //! all stores are listed again, since merges begun earlier go on under a lease.
+//!
+//! # For model checkers
+//! A machine is `Clone + Eq + Hash`, and [`Machine::normalize`] brings it into a
+//! form in which two that will behave alike are equal.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -38,6 +42,7 @@ mod jitter;
 mod lease;
 mod listing;
 mod look;
+mod normal;
 mod outcome;
 mod phase;
 mod policy;
@@ -54,5 +59,6 @@ pub use config::{Config, ForeignLease, Proof};
 pub use drive::Machine;
 pub use effect::{Effect, RequestId};
 pub use event::Event;
+pub use normal::Renaming;
 pub use outcome::{Notice, Outcome};
 pub use timer::Timer;

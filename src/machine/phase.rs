@@ -1,7 +1,9 @@
+use super::Config;
 use super::Outcome;
 use super::asking::Asking;
 use super::connect::Connect;
 use super::core::Core;
+use super::normal::{Normalizer, blank_error};
 use super::release::Release;
 use super::session::Session;
 use super::timer::{Timer, Timers};
@@ -93,6 +95,42 @@ impl Phase {
             | Self::WaitApply { asking, .. }
             | Self::Verify { asking, .. } => Some(asking),
             _ => None,
+        }
+    }
+
+    pub(super) fn normalize(&mut self, config: &Config, to: &mut Normalizer) {
+        match self {
+            Self::Connect(connect) => connect.normalize(to),
+            Self::Suspend { session, asking } | Self::WaitApply { session, asking } => {
+                session.normalize(to);
+                asking.normalize(to);
+            }
+            Self::Verify {
+                session,
+                asking,
+                verify,
+            } => {
+                session.normalize(to);
+                asking.normalize(to);
+                verify.normalize(to);
+            }
+            Self::Hold {
+                session,
+                since,
+                told_halfway,
+            } => {
+                session.normalize(to);
+                let half = config.hold_timeout / 2;
+                if !*told_halfway && to.is_far(*since + half) {
+                    // Both deadlines are too far ahead to be told apart.
+                    to.forget(since);
+                } else {
+                    to.instant(since);
+                }
+            }
+            Self::Release(release) => release.normalize(to),
+            Self::Closed(Outcome::Failed(error) | Outcome::HoldLost(error)) => blank_error(error),
+            Self::Closed(Outcome::Finished | Outcome::Cancelled) => {}
         }
     }
 

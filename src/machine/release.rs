@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::core::Core;
 use super::lease::{Lease, LeaseAnswer};
+use super::normal::{Normalizer, blank_error};
 use super::session::{Session, StoreBook, foreign_error};
 use super::timer::{Timer, Timers};
 use super::{Effect, Notice, Outcome, RequestId};
@@ -203,6 +204,21 @@ impl Release {
         Outcome::Finished
     }
 
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            stores,
+            then,
+            last_answer,
+        } = self;
+        for store in stores.values_mut() {
+            store.normalize(to);
+        }
+        then.normalize();
+        if let Some(at) = last_answer {
+            to.forget(at);
+        }
+    }
+
     /// Describes what is being waited for.
     pub(super) fn waiting_for(&self, limit: usize) -> String {
         let waiting: Vec<_> = self
@@ -224,7 +240,41 @@ impl Release {
     }
 }
 
+impl Then {
+    fn normalize(&mut self) {
+        match self {
+            Self::Again(error) | Self::Failed(error) | Self::Lost(error) => blank_error(error),
+            Self::Cancelled | Self::Verdict => {}
+        }
+    }
+}
+
 impl Releasing {
+    fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            address: _,
+            stream,
+            lease,
+            first_of_run: _,
+            finish,
+            deadline,
+            state,
+            until,
+        } = self;
+        to.number(stream);
+        lease.normalize(to);
+        if let Some(request) = finish {
+            to.number(request);
+        }
+        if let Some(at) = deadline {
+            to.instant(at);
+        }
+        if let Some(ReleaseState::Unknown { until } | ReleaseState::LeftToOther { until }) = state {
+            to.instant(until);
+        }
+        to.instant(until);
+    }
+
     fn close(&mut self, core: &mut Core, id: StoreId) {
         core.emit(Effect::CloseStream {
             stream: self.stream,

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::RequestId;
+use super::normal::Normalizer;
 use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
 use crate::region::{RegionEpoch, RegionId, StoreId};
 use crate::time::Timestamp;
@@ -243,6 +244,35 @@ impl RetryBook {
             .values()
             .filter(|entry| entry.is_active())
             .count() as u64
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self { entries } = self;
+        for entry in entries.values_mut() {
+            let Entry {
+                range: _,
+                tries: _,
+                state,
+                suspects: _,
+                failed: _,
+                cause,
+            } = entry;
+            cause.clear();
+            match state {
+                EntryState::Armed { due } => to.instant(due),
+                EntryState::Queued { mark } | EntryState::Listing { mark, .. } => to.mark(mark),
+                EntryState::Scanning {
+                    request,
+                    sent,
+                    mark,
+                } => {
+                    to.number(request);
+                    to.instant(sent);
+                    to.mark(mark);
+                }
+                EntryState::Resting => {}
+            }
+        }
     }
 
     /// Checks that no two entries overlap.

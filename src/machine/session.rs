@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use super::core::{Core, Stop, store_error};
 use super::lease::{Lease, LeaseAnswer};
+use super::normal::{Normalizer, blank_failure};
 use super::policy::Place;
 use super::timer::{Timer, Timers};
 use super::{Effect, ForeignLease, Notice, RequestId};
@@ -239,6 +240,30 @@ impl Session {
         for id in due {
             self.renew(core, id);
         }
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            stores,
+            by_stream,
+            by_lease,
+        } = self;
+        for book in stores.values_mut() {
+            let StoreBook {
+                store: _,
+                stream,
+                lease,
+                first_of_run: _,
+                ended,
+            } = book;
+            to.number(stream);
+            lease.normalize(to);
+            if let Some(failure) = ended {
+                blank_failure(failure);
+            }
+        }
+        to.keys(by_stream);
+        to.keys(by_lease);
     }
 
     /// Names the deadlines.

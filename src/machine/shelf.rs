@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::RequestId;
+use super::normal::Normalizer;
 use crate::range::{Key, KeyRange};
 use crate::region::{Claim, PeerId, RegionEpoch, RegionId, StoreId};
 use crate::time::Timestamp;
@@ -59,6 +60,38 @@ impl Task {
     /// Returns whether the store's last complete listing claimed it.
     pub(super) const fn is_claimed(&self) -> bool {
         self.claimed
+    }
+
+    /// Returns whether the time since it was asked counts.
+    const fn is_asked(&self) -> bool {
+        matches!(self.state, TaskState::Waiting | TaskState::Blocked)
+    }
+
+    fn normalize(&mut self, to: &mut Normalizer) {
+        if !self.is_asked() {
+            self.asked_at = Timestamp::ZERO;
+        } else {
+            to.instant(&mut self.asked_at);
+        }
+        let Self {
+            range: _,
+            epoch: _,
+            peer_id: _,
+            state,
+            first_asked,
+            asked_at: _,
+            seen,
+            claimed: _,
+        } = self;
+        if let TaskState::Reading(request) = state {
+            to.number(request);
+        }
+        if let Some(at) = first_asked {
+            to.forget(at);
+        }
+        if let Some(seen) = seen {
+            to.past(seen);
+        }
     }
 
     /// Returns whether the claim describes this very region.
@@ -258,6 +291,37 @@ impl Shelf {
             .iter()
             .find(|(_, task)| task.state == TaskState::Waiting)
             .map(|(id, _)| *id)
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            tasks,
+            by_start: _,
+            orphans: _,
+            ready,
+            confirmed,
+            asked,
+            waits: _,
+            reads: _,
+            last_proof,
+        } = self;
+        asked.retain(|(sent, id)| {
+            tasks
+                .get(id)
+                .is_some_and(|task| task.is_asked() && task.asked_at == *sent)
+        });
+        let in_state = |id: &RegionId, state| tasks.get(id).is_some_and(|task| task.state == state);
+        ready.retain(|id| in_state(id, TaskState::Ready));
+        confirmed.retain(|id| in_state(id, TaskState::Confirmed));
+        for (sent, _) in asked {
+            to.instant(sent);
+        }
+        for task in tasks.values_mut() {
+            task.normalize(to);
+        }
+        if let Some(at) = last_proof {
+            to.forget(at);
+        }
     }
 
     /// Checks the counters against the tasks.

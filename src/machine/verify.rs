@@ -1,5 +1,6 @@
 use super::asking::{Asking, FollowUp};
 use super::core::{Core, Stop};
+use super::normal::Normalizer;
 use super::session::Session;
 use super::shelf::TaskState;
 use super::{Proof, RequestId};
@@ -84,6 +85,18 @@ impl Verify {
         }
         self.differences = self.differences.saturating_add(1);
         asking.uncover(core, &round, self.differences);
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self {
+            round,
+            differences,
+            verified: _,
+        } = self;
+        *differences = to.tries(*differences);
+        if let Some(mark) = round {
+            to.mark(mark);
+        }
     }
 
     pub(super) fn verified(&self) -> u64 {

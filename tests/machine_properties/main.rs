@@ -5,6 +5,7 @@
 //! that watches it, are in `fuzz::play`, which the fuzz target uses too.
 #![cfg(feature = "arbitrary")]
 
+mod normal;
 mod plan;
 mod plausible;
 mod runner;

@@ -34,6 +34,9 @@ pub struct Run {
     pub sometimes: Sometimes,
     /// Every effect, for comparisons.
     pub effects: Vec<Effect>,
+    /// Every input with its time, and how many effects there were before it;
+    /// `None` for time that passed.
+    pub inputs: Vec<(Option<Event>, Timestamp, usize)>,
     trace: VecDeque<String>,
 }
 
@@ -41,6 +44,18 @@ impl Run {
     pub fn new(config: Config, world: World) -> Result<Self, String> {
         let now = Timestamp::from_micros(7_000_000);
         let machine = Machine::new(config.clone(), now).map_err(|error| error.to_string())?;
+        Self::of(machine, config, world, now)
+    }
+
+    /// Begins with a machine in normal form.
+    pub fn normal(config: Config, world: World, horizon: Duration) -> Result<Self, String> {
+        let mut machine =
+            Machine::new(config.clone(), Timestamp::ZERO).map_err(|error| error.to_string())?;
+        machine.normalize(horizon, []);
+        Self::of(machine, config, world, Machine::NORMAL_NOW)
+    }
+
+    fn of(machine: Machine, config: Config, world: World, now: Timestamp) -> Result<Self, String> {
         let mut run = Self {
             machine,
             monitor: Monitor::new(config, now),
@@ -50,6 +65,7 @@ impl Run {
             phases: vec![PhaseName::Connect],
             sometimes: Sometimes::default(),
             effects: Vec::new(),
+            inputs: Vec::new(),
             trace: VecDeque::new(),
         };
         while run.machine.poll_notice().is_some() {}
@@ -105,6 +121,8 @@ impl Run {
         self.note(format!("{} <- {event:?}", self.now));
         self.monitor.advance(self.now);
         self.monitor.event(&event);
+        let input = (Some(event.clone()), self.now, self.effects.len());
+        self.inputs.push(input);
         self.machine.handle_event(event, self.now);
         self.drain()
     }
@@ -115,6 +133,7 @@ impl Run {
         self.told = self.now;
         self.note(format!("{} <- timeout", self.now));
         self.monitor.advance(self.now);
+        self.inputs.push((None, self.now, self.effects.len()));
         self.machine.handle_timeout(self.now);
         self.drain()
     }
