@@ -138,10 +138,11 @@ impl Lease {
             // From then on it only matters that there was one.
             *first_sent = first_sent.and(*acknowledged);
         }
-        for at in [first_sent, last_sent, acknowledged, last_answer] {
-            if let Some(at) = at {
-                to.instant(at);
-            }
+        for at in [first_sent, last_sent, acknowledged, last_answer]
+            .into_iter()
+            .flatten()
+        {
+            to.instant(at);
         }
         if let Some(renewed) = renewed {
             to.past(renewed);
