@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::sim::fault::{FaultLevel, FaultPlan};
+use crate::sim::fault::{FaultKind, FaultLevel, FaultPlan};
 use crate::sim::layout::Layout;
 
 /// A simulated cluster.
@@ -46,6 +46,7 @@ impl ClusterArgs {
 
     /// Returns what goes wrong.
     pub(crate) fn plan(&self, seed: u64) -> FaultPlan {
-        FaultPlan::derive(self.faults, seed)
+        // Nobody here could pause the client, which runs in real time.
+        FaultPlan::derive(self.faults, seed).without(FaultKind::ClientPause)
     }
 }

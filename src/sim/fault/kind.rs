@@ -1,6 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::progress::PhaseName;
+
 macro_rules! fault_kinds {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// A kind of fault, or of work that goes on in a cluster, that a
@@ -84,11 +86,104 @@ fault_kinds! {
     Rival = "rival",
     /// A store joins.
     NewStore = "new_store",
-    /// The client's own process is paused.
+    /// The client's own process is paused, also for longer than a lease. Only
+    /// what runs the client in virtual time can do that; a served cluster
+    /// leaves it out.
     ClientPause = "client_pause",
+    /// A leader moves away and comes back (A to B to A).
+    LeaderReturns = "leader_returns",
+    /// Messages between one store and the others are late.
+    PeerDelay = "peer_delay",
+    /// Messages between one store and clients are late, in both directions.
+    ClientDelay = "client_delay",
+    /// Another client takes stores, finishes and takes them again.
+    RivalAgain = "rival_again",
+    /// Another client was there before; its Finish is served when its stream
+    /// has long been taken away, so that it lifts our lease.
+    LateFinish = "late_finish",
+    /// A follower that has something left to apply answers waits with success
+    /// at once.
+    StaleFollower = "stale_follower",
+    /// A leader is taken out of its region; what waits there is answered with
+    /// success when it goes away.
+    LeaderRemoved = "leader_removed",
+    /// The wait of somebody who is gone lasts, so that ours are answered
+    /// `Duplicated`.
+    OrphanWait = "orphan_wait",
+    /// Two stores claim one region for long: a leader that is cut off and the
+    /// one elected in its place.
+    TwoClaims = "two_claims",
+    /// A store's machine dies and comes back; its streams are found dead only
+    /// later.
+    StoreCrash = "store_crash",
+    /// A store reads a Finish late.
+    FinishLate = "finish_late",
+    /// A store answers a Finish with 'lapsed' though it had not, or with another
+    /// message.
+    FinishWrong = "finish_wrong",
+    /// A store never answers a Finish: the stream ends without, or nothing
+    /// comes any more.
+    FinishLost = "finish_lost",
 }
 
 impl FaultKind {
+    /// Returns whether it can strike while a run is in `phase`.
+    ///
+    /// What a lease refuses to propose cannot strike once every store is
+    /// suspended: not from `WaitApply` to `Hold`, unless a lease is lost (then it
+    /// does strike there). What befalls a stream needs one that is open; what
+    /// befalls a Finish, one that is sent.
+    pub const fn can_strike_in(self, phase: PhaseName) -> bool {
+        let suspended = matches!(
+            phase,
+            PhaseName::WaitApply | PhaseName::Verify | PhaseName::Hold
+        );
+        match self {
+            _ if matches!(phase, PhaseName::Closed) => false,
+            Self::Split
+            | Self::Merge
+            | Self::SlowMerge
+            | Self::ConfChange
+            | Self::Joint
+            | Self::Transfer
+            | Self::LeaderRemoved => !suspended,
+            Self::LateFinish => matches!(phase, PhaseName::Connect),
+            Self::FinishLate | Self::FinishWrong | Self::FinishLost => {
+                matches!(phase, PhaseName::Release)
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns whether it is set up before and strikes when a Finish is sent.
+    pub(in crate::sim) const fn waits_for_finish(self) -> bool {
+        matches!(
+            self,
+            Self::FinishLate | Self::FinishWrong | Self::FinishLost
+        )
+    }
+
+    /// Returns whether it hinders a leader from hearing of its peers, so that it
+    /// may claim what another one leads. Claims prove nothing then.
+    pub(in crate::sim) const fn deceives_claims(self) -> bool {
+        matches!(
+            self,
+            Self::Election
+                | Self::CutStore
+                | Self::CutLink
+                | Self::LostQuorum
+                | Self::HeldAppends
+                | Self::StuckRaft
+                | Self::StoreRestart
+                | Self::StoreCrash
+                | Self::StoreGone
+                | Self::LeaderReturns
+                | Self::PeerDelay
+                | Self::StaleFollower
+                | Self::TwoClaims
+        )
+    }
+
     /// Returns whether a lease refuses what it does.
     pub(in crate::sim) const fn needs_no_lease(self) -> bool {
         matches!(
@@ -102,6 +197,8 @@ impl FaultKind {
                 | Self::Transfer
                 | Self::LostQuorum
                 | Self::HeldAppends
+                | Self::LeaderRemoved
+                | Self::LateFinish
         )
     }
 }

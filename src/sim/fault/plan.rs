@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::timing::log_uniform;
 use super::{FaultKind, FaultLevel, Timing};
+use crate::progress::PhaseName;
 
 /// What goes wrong in a run, drawn from a level and a seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +21,9 @@ pub struct FaultPlan {
     pub timing: Timing,
     /// How often each kind of fault strikes.
     pub strikes: BTreeMap<FaultKind, u32>,
+    /// How often each kind of fault strikes in a certain phase, beyond that:
+    /// once the phase is entered, if it ever is.
+    pub aims: BTreeMap<(FaultKind, PhaseName), u32>,
     /// How long the cluster has been running when a client comes.
     pub warm_up: Duration,
     /// Faults stop this long after the warm-up, and what they broke is mended
@@ -79,6 +83,34 @@ const HEAVY: [(FaultKind, u32, u32); 29] = [
     (FaultKind::ClientPause, 8, 1),
 ];
 
+/// More kinds of the heavy level, each drawn from a stream of randomness of its
+/// own, so that one more changes nothing for the others.
+const HEAVY_MORE: [(FaultKind, u32, u32); 13] = [
+    (FaultKind::LeaderReturns, 20, 3),
+    (FaultKind::PeerDelay, 15, 2),
+    (FaultKind::ClientDelay, 15, 2),
+    (FaultKind::RivalAgain, 3, 1),
+    (FaultKind::LateFinish, 5, 2),
+    (FaultKind::StaleFollower, 25, 3),
+    (FaultKind::LeaderRemoved, 15, 2),
+    (FaultKind::OrphanWait, 20, 2),
+    (FaultKind::TwoClaims, 15, 2),
+    (FaultKind::StoreCrash, 6, 1),
+    (FaultKind::FinishLate, 5, 1),
+    (FaultKind::FinishWrong, 3, 1),
+    (FaultKind::FinishLost, 3, 1),
+];
+
+/// The phases at which faults can be aimed.
+const PHASES: [PhaseName; 6] = [
+    PhaseName::Connect,
+    PhaseName::Suspend,
+    PhaseName::WaitApply,
+    PhaseName::Verify,
+    PhaseName::Hold,
+    PhaseName::Release,
+];
+
 impl FaultPlan {
     /// Returns the plan in which nothing goes wrong.
     pub fn none() -> Self {
@@ -103,6 +135,16 @@ impl FaultPlan {
                 strikes.insert(kind, count);
             }
         }
+        let mut aims = BTreeMap::new();
+        if level == FaultLevel::Heavy {
+            for &(kind, percent, most) in &HEAVY_MORE {
+                let mut rng = stream_of(seed, kind.as_str());
+                if rng.random_range(0..100) < percent {
+                    strikes.insert(kind, rng.random_range(1..=most));
+                }
+            }
+            aims = derive_aims(seed);
+        }
         let (shortest, longest) = match level {
             FaultLevel::None => (1, 1),
             FaultLevel::Light => (2_000, 20_000),
@@ -118,6 +160,7 @@ impl FaultPlan {
             seed,
             timing,
             strikes,
+            aims,
             warm_up: Duration::from_millis(warm_up),
             stop_after,
             longest: match level {
@@ -131,6 +174,7 @@ impl FaultPlan {
     #[must_use]
     pub fn only(mut self, kinds: &[FaultKind]) -> Self {
         self.strikes.retain(|kind, _| kinds.contains(kind));
+        self.aims.retain(|(kind, _), _| kinds.contains(kind));
         self
     }
 
@@ -138,6 +182,7 @@ impl FaultPlan {
     #[must_use]
     pub fn without(mut self, kind: FaultKind) -> Self {
         self.strikes.remove(&kind);
+        self.aims.retain(|&(of, _), _| of != kind);
         self
     }
 
@@ -147,6 +192,41 @@ impl FaultPlan {
         self.strikes.insert(kind, count);
         self
     }
+
+    /// Lets one kind strike `count` times in a certain phase, shortly after the
+    /// run enters it.
+    ///
+    /// It strikes while the phase lasts and faults have not stopped, or waits
+    /// until the phase is entered once more. Nothing strikes in a phase in which
+    /// it [cannot](FaultKind::can_strike_in).
+    #[must_use]
+    pub fn aimed(mut self, kind: FaultKind, phase: PhaseName, count: u32) -> Self {
+        self.aims.insert((kind, phase), count);
+        self
+    }
+}
+
+/// Draws up to three faults that are aimed at a phase.
+fn derive_aims(seed: u64) -> BTreeMap<(FaultKind, PhaseName), u32> {
+    let mut rng = stream_of(seed, "aims");
+    let mut aims = BTreeMap::new();
+    for _ in 0..rng.random_range(0..=3) {
+        let kind = FaultKind::ALL[rng.random_range(0..FaultKind::ALL.len())];
+        let phase = PHASES[rng.random_range(0..PHASES.len())];
+        if kind.can_strike_in(phase) {
+            *aims.entry((kind, phase)).or_default() += 1;
+        }
+    }
+    aims
+}
+
+/// Returns the stream of randomness that a seed has for one purpose.
+fn stream_of(seed: u64, purpose: &str) -> ChaCha8Rng {
+    // FNV-1a.
+    let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    ChaCha8Rng::seed_from_u64(seed ^ hash)
 }
 
 impl fmt::Display for FaultPlan {
@@ -155,6 +235,9 @@ impl fmt::Display for FaultPlan {
         write!(f, "faults={} seed={}", self.level, self.seed)?;
         for (kind, count) in &self.strikes {
             write!(f, " {kind}={count}")?;
+        }
+        for ((kind, phase), count) in &self.aims {
+            write!(f, " {kind}@{phase}={count}")?;
         }
         write!(
             f,
@@ -183,7 +266,7 @@ mod tests {
     #[test]
     fn heavy_has_every_kind_and_light_only_some() {
         let kinds = |level| {
-            let plans = (0..400).map(|seed| FaultPlan::derive(level, seed));
+            let plans = (0..600).map(|seed| FaultPlan::derive(level, seed));
             let mut kinds: Vec<FaultKind> = plans.flat_map(|p| p.strikes.into_keys()).collect();
             kinds.sort_unstable();
             kinds.dedup();
@@ -214,10 +297,46 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_not_aimed_either() {
+        let plan = FaultPlan::none()
+            .aimed(FaultKind::Rival, PhaseName::Hold, 2)
+            .aimed(FaultKind::Busy, PhaseName::Hold, 1);
+        let without = plan.clone().without(FaultKind::Rival);
+        assert_eq!(
+            without.aims,
+            BTreeMap::from([((FaultKind::Busy, PhaseName::Hold), 1)])
+        );
+        assert_eq!(plan.only(&[FaultKind::Rival]).aims.len(), 1);
+    }
+
+    #[test]
+    fn heavy_plans_aim_every_kind_at_every_phase_in_which_it_can_strike() {
+        let mut aimed: Vec<_> = (0..20_000)
+            .flat_map(|seed| derive_aims(seed).into_keys())
+            .collect();
+        aimed.sort_unstable();
+        aimed.dedup();
+        let can = FaultKind::ALL
+            .iter()
+            .flat_map(|&kind| PHASES.iter().map(move |&phase| (kind, phase)))
+            .filter(|(kind, phase)| kind.can_strike_in(*phase));
+        assert_eq!(aimed, can.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_plan_tells_all_of_itself() {
-        let plan = FaultPlan::none().with(FaultKind::Split, 3);
+        let plan =
+            FaultPlan::none()
+                .with(FaultKind::Split, 3)
+                .aimed(FaultKind::Rival, PhaseName::Hold, 2);
         let text = plan.to_string();
-        for part in ["faults=none", "split=3", "stop_after", "election_timeout"] {
+        for part in [
+            "faults=none",
+            "split=3",
+            "rival@hold=2",
+            "stop_after",
+            "election_timeout",
+        ] {
             assert!(text.contains(part), "{text}");
         }
     }

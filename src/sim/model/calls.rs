@@ -45,6 +45,9 @@ pub(super) struct StreamCall {
     pub(super) swallows: bool,
     /// The regions asked for so far.
     pub(super) entries: u64,
+    /// Of a rival: its Finish is served this long after its stream was taken
+    /// away.
+    pub(super) lingers: Option<Duration>,
 }
 
 const CLAIMS_PER_BATCH: usize = 64;
@@ -52,6 +55,7 @@ const CLAIMS_PER_BATCH: usize = 64;
 impl Cluster {
     pub(super) fn take_in(&mut self, call: CallId, request: Request) {
         let delay = self.jittered(self.plan.timing.client_delay);
+        let delay = delay + self.extra_delay(self.store_asked(call, &request));
         match request {
             Request::ListStores | Request::ScanRegions { .. } | Request::MinTs => {
                 self.calls.insert(
@@ -68,7 +72,12 @@ impl Cluster {
                 self.dial(call, store, CallKind::Read(read), delay);
             }
             Request::OpenStream { store } => {
-                self.dial(call, store, CallKind::Stream(Box::default()), delay);
+                // What is sent on it later never overtakes the opening.
+                let stream = StreamCall {
+                    last_in: self.now + delay,
+                    ..StreamCall::default()
+                };
+                self.dial(call, store, CallKind::Stream(Box::new(stream)), delay);
             }
             Request::StreamSend(request) => {
                 self.stream_send(call, StreamInput::Request(request), delay);
@@ -77,6 +86,32 @@ impl Cluster {
             Request::HalfClose => self.stream_send(call, StreamInput::HalfClose, delay),
             Request::Cancel => self.cancel(call, delay),
         }
+    }
+
+    /// Returns the store that a request goes to; none for PD.
+    fn store_asked(&self, call: CallId, request: &Request) -> Option<StoreId> {
+        match request {
+            Request::ListStores | Request::ScanRegions { .. } | Request::MinTs => None,
+            Request::ListClaims { store }
+            | Request::LeaderRead { store, .. }
+            | Request::OpenStream { store } => Some(*store),
+            Request::StreamSend(_)
+            | Request::StreamGarbage
+            | Request::HalfClose
+            | Request::Cancel => self.calls.get(&call).map(|call| call.store),
+        }
+    }
+
+    /// Draws by how much a message between a client and a store is late.
+    fn extra_delay(&mut self, store: Option<StoreId>) -> Duration {
+        let most = store
+            .and_then(|store| self.stores.get(&store))
+            .filter(|node| self.now < node.client_delay.0)
+            .map_or(0, |node| node.client_delay.1);
+        if most == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_micros(self.rng.random_range(0..=most))
     }
 
     fn dial(&mut self, call: CallId, store: StoreId, kind: CallKind, delay: Duration) {
@@ -140,8 +175,10 @@ impl Cluster {
                 0
             }
         });
+        let store = known.store;
         let slow = Duration::from_micros(self.rng.random_range(0..=slow));
-        let delay = self.jittered(self.plan.timing.client_delay) + slow + extra;
+        let late = self.extra_delay(Some(store));
+        let delay = self.jittered(self.plan.timing.client_delay) + slow + late + extra;
         let mut at = self.now + delay;
         if let Some(Call {
             kind: CallKind::Stream(stream),
@@ -245,7 +282,7 @@ impl Cluster {
         let cost = self.plan.timing.answer_cost;
         let mut extra = Duration::ZERO;
         // Batches of one call stay in order: each one takes longer.
-        let base = self.jittered(self.plan.timing.client_delay);
+        let base = self.jittered(self.plan.timing.client_delay) + self.extra_delay(Some(store));
         for batch in claims.chunks(CLAIMS_PER_BATCH) {
             extra += cost * u32::try_from(batch.len()).unwrap_or(u32::MAX);
             let answer = Answer::Claims(batch.to_vec());
@@ -378,15 +415,17 @@ impl Cluster {
         }
     }
 
-    /// Ends every call at a store that goes down.
-    pub(super) fn break_calls(&mut self, store: StoreId) {
-        let calls: Vec<CallId> = self
-            .calls
-            .iter()
+    pub(super) fn calls_at(&self, store: StoreId) -> Vec<CallId> {
+        let calls = self.calls.iter();
+        calls
             .filter(|(_, call)| call.store == store)
             .map(|(&id, _)| id)
-            .collect();
-        for call in calls {
+            .collect()
+    }
+
+    /// Ends every call at a store that goes down.
+    pub(super) fn break_calls(&mut self, store: StoreId) {
+        for call in self.calls_at(store) {
             if let Some(Call {
                 kind: CallKind::Stream(stream),
                 ..

@@ -40,6 +40,8 @@ pub struct Cluster {
     pub(super) next_call: u64,
     pub(super) history: History,
     pub(super) phase: PhaseName,
+    /// How long a client is to be paused, one after the other.
+    pub(super) pauses: VecDeque<Duration>,
     pub(super) out: Vec<Out>,
 }
 
@@ -75,6 +77,7 @@ impl Cluster {
             next_call: CallId::INTERNAL.0,
             history: History::default(),
             phase: PhaseName::Connect,
+            pauses: VecDeque::new(),
             out: Vec::new(),
         };
         for entry in &layout.regions {
@@ -133,6 +136,9 @@ impl Cluster {
     /// Takes in what a client asks.
     pub fn handle_request(&mut self, call: CallId, request: Request, now: Timestamp) {
         self.handle_timeout(now);
+        if self.history.requests == 0 {
+            self.phase_entered();
+        }
         self.history.requests += 1;
         self.take_in(call, request);
     }
@@ -217,10 +223,21 @@ impl Cluster {
         }
     }
 
-    /// Says in which phase the run is that goes on against this cluster; for
-    /// [`Cluster::strikes`] only.
+    /// Says in which phase the run is that goes on against this cluster: faults
+    /// that are aimed at it strike, and [`Cluster::strikes`] counts by phase. A
+    /// cluster begins in `Connect`, with the first request.
     pub fn note_phase(&mut self, phase: PhaseName) {
+        let first = self.history.requests == 0;
         self.phase = phase;
+        if !first {
+            self.phase_entered();
+        }
+    }
+
+    /// Returns for how long whoever runs the client has to pause it now, if the
+    /// plan wants that: nothing is read, sent or decided meanwhile.
+    pub fn poll_pause(&mut self) -> Option<Duration> {
+        self.pauses.pop_front()
     }
 
     /// Returns how often each fault struck, by the phase noted then.

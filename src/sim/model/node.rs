@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::CallId;
 use super::lease::Lease;
@@ -28,6 +29,21 @@ pub(super) enum Life {
     Up,
 }
 
+/// What goes wrong with a Finish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FinishFault {
+    /// It lies unread this long.
+    Late(Duration),
+    /// It is served, and its answer says that the lease had lapsed.
+    SaysLapsed,
+    /// It is served, and another message is answered in place.
+    OtherMessage,
+    /// It is served and the stream ends well, with no answer.
+    NoAnswer,
+    /// It is served, and neither an answer nor the end comes.
+    Silence,
+}
+
 /// A store.
 #[derive(Clone, Debug)]
 pub(super) struct StoreNode {
@@ -49,6 +65,13 @@ pub(super) struct StoreNode {
     pub(super) slow_apply: (Timestamp, u32),
     /// Until then answers take this long in addition, in microseconds.
     pub(super) slow_answer: (Timestamp, u64),
+    /// Until then messages from and to clients are late by up to this much in
+    /// addition, in microseconds.
+    pub(super) client_delay: (Timestamp, u64),
+    /// The same between it and the other stores.
+    pub(super) peer_delay: (Timestamp, u64),
+    /// What happens to the Finish that a client sends next.
+    pub(super) finish_fault: Option<FinishFault>,
     /// Until then this many percent of the waits and reads are refused.
     pub(super) busy: (Timestamp, u32),
     pub(super) errors: (Timestamp, u32),
@@ -70,6 +93,9 @@ impl StoreNode {
             stuck_until: Timestamp::ZERO,
             slow_apply: (Timestamp::ZERO, 1),
             slow_answer: (Timestamp::ZERO, 0),
+            client_delay: (Timestamp::ZERO, 0),
+            peer_delay: (Timestamp::ZERO, 0),
+            finish_fault: None,
             busy: (Timestamp::ZERO, 0),
             errors: (Timestamp::ZERO, 0),
         }

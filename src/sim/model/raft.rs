@@ -164,6 +164,7 @@ impl Cluster {
             return;
         }
         let delay = self.jittered(self.plan.timing.peer_delay);
+        let delay = delay + self.late_between(from.store_id, to.store_id);
         let to = PeerAddress {
             store: to.store_id,
             region,

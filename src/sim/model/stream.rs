@@ -5,12 +5,15 @@ use rand::Rng;
 use super::calls::{Call, CallKind, StreamCall};
 use super::event::{Event, StreamInput};
 use super::history::{Served, StreamRecord};
-use super::strike::Moment;
+use super::node::FinishFault;
+use super::strike::{Moment, Strike};
 use super::{
     Answer, CallId, Cluster, Code, ModelRegionError, RegionErrorDetail, Status, StreamReply,
 };
 use crate::cluster::StreamRequest;
-use crate::region::{StoreId, WaitTarget};
+use crate::progress::PhaseName;
+use crate::region::{RegionEpoch, RegionId, StoreId, WaitTarget};
+use crate::sim::fault::FaultKind;
 
 const NO_LEASE: &str =
     "the lease has expired, you may not send `wait_apply` because it is no meaning";
@@ -33,7 +36,14 @@ impl Cluster {
             Some(node) => node.stream.replace(call),
             None => None,
         };
-        if let Some(before) = before {
+        let lingers = before.and_then(|before| self.stream_mut(before)?.lingers);
+        if let (Some(before), Some(lingers)) = (before, lingers) {
+            let now = self.now;
+            if let Some(stream) = self.stream_mut(before) {
+                stream.aborted_at.get_or_insert(now);
+            }
+            self.strike_after(lingers, Strike::FinishServed(before));
+        } else if let Some(before) = before {
             // The older one notices at once, or when it is done with what it
             // had taken in.
             let longest = if self.rng.random_ratio(2, 3) {
@@ -185,6 +195,54 @@ impl Cluster {
     }
 
     fn serve_finish(&mut self, call: CallId, store: StoreId, ready: bool) {
+        let fault = self.take_finish_fault(call, store);
+        if let Some(FinishFault::Late(delay)) = fault {
+            self.strike_after(delay, Strike::FinishServed(call));
+            return;
+        }
+        self.finish_now(call, store, ready, fault);
+    }
+
+    /// A Finish that lay about is served after all.
+    pub(super) fn finish_served(&mut self, call: CallId) {
+        let Some(Call { store, kind }) = self.calls.get(&call) else {
+            return;
+        };
+        let (store, serving) = match kind {
+            CallKind::Stream(stream) => (*store, stream.serving),
+            _ => return,
+        };
+        let ready = self
+            .stores
+            .get(&store)
+            .is_some_and(|node| node.raft_runs() && !node.engine_v2);
+        if serving {
+            self.finish_now(call, store, ready, None);
+        }
+    }
+
+    fn take_finish_fault(&mut self, call: CallId, store: StoreId) -> Option<FinishFault> {
+        if call.is_internal() {
+            return None;
+        }
+        let fault = self.stores.get_mut(&store)?.finish_fault.take()?;
+        let kind = match fault {
+            FinishFault::Late(_) => FaultKind::FinishLate,
+            FinishFault::SaysLapsed | FinishFault::OtherMessage => FaultKind::FinishWrong,
+            FinishFault::NoAnswer | FinishFault::Silence => FaultKind::FinishLost,
+        };
+        // A Finish belongs to the release, whatever was noted.
+        self.history.struck(kind, PhaseName::Release);
+        Some(fault)
+    }
+
+    fn finish_now(
+        &mut self,
+        call: CallId,
+        store: StoreId,
+        ready: bool,
+        fault: Option<FinishFault>,
+    ) {
         let now = self.now;
         let mut valid = false;
         if ready && let Some(node) = self.stores.get_mut(&store) {
@@ -196,10 +254,22 @@ impl Cluster {
         if let Some(record) = self.history.streams.get_mut(&call) {
             record.finish = Some((now, valid));
         }
-        let reply = StreamReply::LeaseUpdated {
-            last_lease_is_valid: valid,
+        let reply = match fault {
+            Some(FinishFault::NoAnswer | FinishFault::Silence) => None,
+            Some(FinishFault::OtherMessage) => Some(wait_reply(u64::MAX, nobody(), Ok(()))),
+            Some(FinishFault::SaysLapsed) => Some(StreamReply::LeaseUpdated {
+                last_lease_is_valid: false,
+            }),
+            Some(FinishFault::Late(_)) | None => Some(StreamReply::LeaseUpdated {
+                last_lease_is_valid: valid,
+            }),
         };
-        self.answer(call, Answer::Stream(reply));
+        if fault == Some(FinishFault::Silence) {
+            self.mute_stream(call);
+        }
+        if let Some(reply) = reply {
+            self.answer(call, Answer::Stream(reply));
+        }
         self.end_stream(call, Code::Ok, "");
         if !call.is_internal() {
             self.moment(Moment::Finish);
@@ -288,6 +358,14 @@ impl Cluster {
     pub(super) fn mute_stream(&mut self, call: CallId) -> bool {
         self.stream_mut(call)
             .is_some_and(|stream| !std::mem::replace(&mut stream.swallows, true))
+    }
+}
+
+/// A region that nobody has asked for.
+fn nobody() -> WaitTarget {
+    WaitTarget {
+        region_id: RegionId(0),
+        epoch: RegionEpoch::default(),
     }
 }
 

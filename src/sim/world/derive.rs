@@ -5,8 +5,10 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::machine::Config;
+use crate::machine::{Config, ForeignLease, Proof};
+use crate::region::{Store, StoreId, StoreState};
 use crate::sim::fault::{FaultKind, FaultLevel, FaultPlan, log_uniform};
+use crate::sim::layout::Layout;
 
 /// How large the clusters are: a seed draws a size from each range.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,8 +48,10 @@ pub struct Setup {
     /// When the run is cancelled, counted from its start.
     pub cancel_after: Option<Duration>,
     /// When the client's process is paused, and for how long, counted from its
-    /// start.
+    /// start. The plan can have more of them, aimed at a phase.
     pub pauses: Vec<(Duration, Duration)>,
+    /// Whether PD also lists a tombstone and a TiFlash store.
+    pub bystanders: bool,
 }
 
 impl Setup {
@@ -57,8 +61,8 @@ impl Setup {
         let stores = draw(&mut rng, &sizes.stores);
         let regions = draw(&mut rng, &sizes.regions);
         let replicas = [1, 3, 3, 3, 3, 3, 3, 5][rng.random_range(0..8)];
-        let plan = FaultPlan::derive(level, seed);
-        let config = config(seed, level, &mut rng);
+        let mut plan = FaultPlan::derive(level, seed);
+        let mut config = config(seed, level, &mut rng);
         let longest_hold = match level {
             FaultLevel::None => 5_000,
             FaultLevel::Light => 20_000,
@@ -79,6 +83,7 @@ impl Setup {
             pauses.push((at, lasting));
         }
         pauses.sort_unstable();
+        let bystanders = level == FaultLevel::Heavy && choose(seed, &mut config, &mut plan);
         Self {
             seed,
             stores,
@@ -89,8 +94,51 @@ impl Setup {
             hold,
             cancel_after: (level == FaultLevel::Heavy && cancels).then_some(cancel_after),
             pauses,
+            bystanders,
         }
     }
+
+    /// Makes up the cluster.
+    pub fn layout(&self) -> Layout {
+        let mut layout = Layout::generate(self.stores, self.regions, self.replicas, self.seed);
+        if self.bystanders {
+            let next = u64::from(self.stores) + 1;
+            let store = |id: u64| Store {
+                id: StoreId(id),
+                address: format!("bystander-{id}.invalid:20160"),
+                ..Store::default()
+            };
+            layout.stores.push(Store {
+                state: StoreState::Tombstone,
+                ..store(next)
+            });
+            layout.stores.push(Store {
+                labels: [("engine".to_owned(), "tiflash".to_owned())].into(),
+                ..store(next + 1)
+            });
+        }
+        layout
+    }
+}
+
+/// Draws what is decided in few runs only, from a stream of randomness of its
+/// own. Returns whether there are bystanders.
+fn choose(seed: u64, config: &mut Config, plan: &mut FaultPlan) -> bool {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x6368_6f6f_7365);
+    let (refuses, claims) = (rng.random_ratio(1, 8), rng.random_ratio(1, 12));
+    if refuses {
+        config.foreign_lease = ForeignLease::Refuse;
+    }
+    if claims {
+        config.proof = Proof::Claims;
+        // Such a proof rests on the assumption that no leader is cut off.
+        for &kind in FaultKind::ALL {
+            if kind.deceives_claims() {
+                *plan = plan.clone().without(kind);
+            }
+        }
+    }
+    rng.random_ratio(1, 4)
 }
 
 fn draw(rng: &mut ChaCha8Rng, range: &RangeInclusive<u32>) -> u32 {
@@ -123,7 +171,7 @@ impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "stores={} regions={} replicas={} lease={:?} window={} page={} ask={:?} read={:?} hold={:?} cancel={:?} pauses={:?} {}",
+            "stores={} regions={} replicas={} lease={:?} window={} page={} ask={:?} read={:?} hold={:?} cancel={:?} pauses={:?} foreign={:?} proof={} bystanders={} {}",
             self.stores,
             self.regions,
             self.replicas,
@@ -135,6 +183,9 @@ impl fmt::Display for Setup {
             self.hold,
             self.cancel_after,
             self.pauses,
+            self.config.foreign_lease,
+            self.config.proof.as_str(),
+            self.bystanders,
             self.plan
         )
     }

@@ -7,7 +7,6 @@ use crate::error::ErrorKind;
 use crate::machine::{Event, Machine, Notice, Outcome};
 use crate::region::StoreId;
 use crate::sim::fault::{FaultKind, FaultLevel};
-use crate::sim::layout::Layout;
 use crate::sim::model::Cluster;
 use crate::sim::oracle::{Claimed, Verdict, Violation, judge};
 use crate::time::Timestamp;
@@ -65,7 +64,7 @@ struct World {
 
 impl World {
     fn new(setup: Setup, keeps_steps: bool) -> Result<Self, Box<Report>> {
-        let layout = Layout::generate(setup.stores, setup.regions, setup.replicas, setup.seed);
+        let layout = setup.layout();
         let mut cluster = Cluster::new(&layout, setup.plan.clone(), setup.seed, START);
         let started = START + setup.plan.warm_up;
         cluster.handle_timeout(started);
@@ -136,6 +135,10 @@ impl World {
             self.cluster.note_strike(FaultKind::ClientPause);
         }
         self.cluster.handle_timeout(self.now);
+        while let Some(lasting) = self.cluster.poll_pause() {
+            self.now = self.now + lasting;
+            self.cluster.handle_timeout(self.now);
+        }
         while let Some((call, answer)) = self.cluster.poll_answer() {
             if let Some(event) = self.link.read(call, answer) {
                 self.input(event);

@@ -136,6 +136,10 @@ impl Cluster {
         }
     }
 
+    pub(super) fn add_voter_later(&mut self, region: RegionId, on: StoreId, delay: Duration) {
+        self.strike_after(delay, Strike::AddVoter(region, on, TRIES));
+    }
+
     pub(super) fn add_voter(&mut self, region: RegionId, on: StoreId, tries: u32) {
         let again = Strike::AddVoter(region, on, tries.saturating_sub(1));
         let Some(leader) = self.leader_of(region) else {
@@ -201,7 +205,7 @@ fn is_joint(role: PeerRole) -> bool {
     matches!(role, PeerRole::IncomingVoter | PeerRole::DemotingVoter)
 }
 
-fn plan(region: &Region, peers: Vec<Peer>, changes: u64) -> Command {
+pub(super) fn plan(region: &Region, peers: Vec<Peer>, changes: u64) -> Command {
     Command::ConfChange(Arc::new(ConfPlan {
         epoch: region.epoch,
         peers,

@@ -12,7 +12,7 @@ use crate::sim::model::{Answer, CallId, Cluster, Code, Status};
 use crate::time::Timestamp;
 
 impl Cluster {
-    fn any_store(
+    pub(super) fn any_store(
         &mut self,
         fits: impl Fn(&crate::sim::model::node::StoreNode) -> bool,
     ) -> Option<StoreId> {
@@ -260,6 +260,9 @@ impl Cluster {
                 node.slow_answer.0 = past;
                 node.busy.0 = past;
                 node.errors.0 = past;
+                node.client_delay.0 = past;
+                node.peer_delay.0 = past;
+                node.finish_fault = None;
                 for peer in node.peers.values_mut() {
                     peer.deaf_until = past;
                     peer.hold_until = past;

@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::aim::Aim;
 use crate::region::{PeerId, RegionId, StoreId};
 use crate::sim::fault::{FaultKind, log_uniform};
-use crate::sim::model::event::Event;
+use crate::sim::model::event::{Event, PeerAddress};
 use crate::sim::model::node::Life;
 use crate::sim::model::{CallId, Cluster};
 use crate::time::Timestamp;
@@ -44,6 +45,18 @@ pub(in crate::sim::model) enum Strike {
     ReportLeaders(Duration),
     /// A write, at one region.
     Write(StoreId, RegionId, PeerId),
+    /// A fault that waits for a phase, with the tries left.
+    Aimed(Aim, u32),
+    /// A leader is not heard for some election timeouts.
+    Silence(PeerAddress),
+    /// A leader comes back after another one was elected.
+    Return(PeerAddress, u32),
+    /// A rival comes back, with the rounds left.
+    RivalOpens(StoreId, u32),
+    /// A Finish that lay about is served.
+    FinishServed(CallId),
+    /// Calls whose other end is gone are found dead.
+    FoundDead(Vec<CallId>),
 }
 
 /// Faults that wait for their moment, and what else lasts.
@@ -54,6 +67,10 @@ pub(in crate::sim::model) struct Triggers {
     pub(in crate::sim::model) stopped: bool,
     /// Until then no merge takes its second step.
     pub(in crate::sim::model) merges_held_until: Timestamp,
+    /// Faults that wait for a phase.
+    pub(in crate::sim::model) aims: Vec<Aim>,
+    /// Where and how often a rival comes back, by its stream.
+    pub(in crate::sim::model) rounds_left: BTreeMap<CallId, (StoreId, u32)>,
 }
 
 impl Cluster {
@@ -64,6 +81,12 @@ impl Cluster {
         let active_micros = active.as_micros() as u64;
         let stores = u32::try_from(self.stores.len()).unwrap_or(u32::MAX);
         for (kind, count) in self.plan.strikes.clone() {
+            if kind.waits_for_finish() {
+                for _ in 0..count {
+                    self.arm_finish(kind);
+                }
+                continue;
+            }
             for _ in 0..count {
                 let at = Duration::from_micros(self.rng.random_range(0..=active_micros));
                 if self.rng.random_ratio(1, 3) {
@@ -80,7 +103,8 @@ impl Cluster {
                 self.triggers.waiting.push((moment, nth, delay, kind));
             }
         }
-        if !self.plan.strikes.is_empty() {
+        self.schedule_aims();
+        if !self.plan.strikes.is_empty() || !self.plan.aims.is_empty() {
             self.queue
                 .push(self.start + active, Event::Strike(Strike::Stop));
         }
@@ -157,10 +181,32 @@ impl Cluster {
             Strike::RivalEnds(call) => self.rival_ends(call),
             Strike::ReportLeaders(within) => self.report_leaders(within),
             Strike::Write(store, region, peer) => self.write(store, region, peer),
+            later => self.strike_more(later),
         }
     }
 
-    fn begin(&mut self, kind: FaultKind) -> bool {
+    fn strike_more(&mut self, strike: Strike) {
+        match strike {
+            Strike::Aimed(aim, tries) => self.strike_aimed(aim, tries),
+            Strike::Silence(at) => {
+                let timeout = self.plan.timing.election_timeout;
+                let leads = self.leaders().contains(&at);
+                if leads && !self.triggers.stopped {
+                    let lasting = timeout * self.rng.random_range(2..6);
+                    self.silence(at, lasting);
+                }
+            }
+            Strike::Return(old, looks) => self.leader_returns(old, looks),
+            Strike::RivalOpens(store, rounds) if !self.triggers.stopped => {
+                self.rival_opens(store, rounds);
+            }
+            Strike::FinishServed(call) => self.finish_served(call),
+            Strike::FoundDead(calls) => self.found_dead(&calls),
+            _ => {}
+        }
+    }
+
+    pub(super) fn begin(&mut self, kind: FaultKind) -> bool {
         match kind {
             FaultKind::Write => self.begin_writes(),
             FaultKind::Split => self.begin_split(),
@@ -188,10 +234,29 @@ impl Cluster {
             FaultKind::StoreGone => self.begin_gone(),
             FaultKind::StreamCut => self.begin_stream_cut(),
             FaultKind::HalfOpen => self.begin_half_open(),
-            FaultKind::Rival => self.begin_rival(),
+            FaultKind::Rival => self.begin_rival(1),
             FaultKind::NewStore => self.begin_new_store(),
+            _ => self.begin_more(kind),
+        }
+    }
+
+    fn begin_more(&mut self, kind: FaultKind) -> bool {
+        match kind {
+            FaultKind::LeaderReturns => self.begin_leader_returns(),
+            FaultKind::PeerDelay | FaultKind::ClientDelay => self.begin_delay(kind),
+            FaultKind::RivalAgain => self.begin_rival_again(),
+            FaultKind::LateFinish => self.begin_late_finish(),
+            FaultKind::StaleFollower => self.begin_stale_follower(),
+            FaultKind::LeaderRemoved => self.begin_leader_removed(),
+            FaultKind::OrphanWait => self.begin_orphan_wait(),
+            FaultKind::TwoClaims => self.begin_two_claims(),
+            FaultKind::StoreCrash => self.begin_crash(),
+            FaultKind::FinishLate | FaultKind::FinishWrong | FaultKind::FinishLost => {
+                self.arm_finish(kind);
+                false
+            }
             // Whoever runs the client pauses it.
-            FaultKind::ClientPause => false,
+            _ => false,
         }
     }
 

@@ -24,7 +24,7 @@ impl Cluster {
     }
 
     /// Cuts one peer off from the others for a while; they notice.
-    fn silence(&mut self, at: PeerAddress, lasting: Duration) {
+    pub(super) fn silence(&mut self, at: PeerAddress, lasting: Duration) {
         let until = self.now + lasting;
         let Some(peer) = self.peer_mut(at.store, at.region) else {
             return;

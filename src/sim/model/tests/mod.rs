@@ -2,6 +2,7 @@
 //! of the observations of a real store.
 
 mod claims;
+mod faults;
 mod judged;
 mod leases;
 mod pd;
