@@ -69,3 +69,47 @@ fn runs_made_from_bytes_pass() {
         let _ = fuzz::range_set(&bytes(seed, 90));
     }
 }
+
+/// Bytes of servers lead to a hold, also those that were changed on the way, and
+/// those that mean nothing lead to a failure.
+#[cfg(feature = "tikv")]
+#[test]
+fn the_corpus_of_the_answers_passes() {
+    let mut sometimes = Sometimes::default();
+    let files = replay("answers", |data| {
+        if let Ok(seen) = fuzz::answers(data) {
+            sometimes.add(&seen);
+        }
+    });
+    for (what, count) in sometimes.iter() {
+        println!("{count:6} {what}");
+    }
+    assert!(files > 0);
+    for what in [
+        "hold",
+        "finished",
+        "attempt failed",
+        "failed: Unauthenticated",
+    ] {
+        assert!(sometimes.count_of(what) > 0, "no seed reaches: {what}");
+    }
+    for seed in 0..200 {
+        println!("seed {seed}: bytes({seed}, 1000)");
+        let _ = fuzz::answers(&bytes(seed, 1000));
+    }
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn the_corpus_of_the_layouts_passes() {
+    let (mut read, mut files) = (0, 0);
+    files += replay("layout", |data| read += usize::from(fuzz::layout(data)));
+    println!("{read} of {files} are layouts");
+    assert!(read > 0 && read < files);
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn the_corpus_of_texts_passes() {
+    assert!(replay("text", fuzz::text) > 0);
+}

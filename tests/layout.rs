@@ -270,7 +270,7 @@ fn what_is_missing_is_named() {
 #[test]
 fn unsound_regions_are_named() {
     type Case = (fn(&mut Value), RegionProblem);
-    let cases: [Case; 9] = [
+    let cases: [Case; 10] = [
         (
             |region| region["leader"] = json!({"id": 999, "store_id": 7}),
             RegionProblem::ForeignLeader(StoreId(7)),
@@ -296,6 +296,10 @@ fn unsound_regions_are_named() {
         (
             |region| region["peers"][1]["store_id"] = json!(0),
             RegionProblem::ZeroPeer,
+        ),
+        (
+            |region| region["epoch"]["version"] = json!(1_u64 << 63),
+            RegionProblem::NumberTooLarge,
         ),
         (
             |region| region["end_key"] = region["start_key"].clone(),

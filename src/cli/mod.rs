@@ -19,3 +19,5 @@ mod simulate;
 mod simulated;
 
 pub use app::main;
+#[cfg(feature = "arbitrary")]
+pub(crate) use args::parse;

@@ -3,9 +3,21 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+#[cfg(feature = "tikv")]
+mod answers;
+#[cfg(feature = "sim")]
+mod layout;
 mod machine;
 pub mod play;
 mod range_set;
+#[cfg(feature = "cli")]
+mod text;
 
+#[cfg(feature = "tikv")]
+pub use answers::answers;
+#[cfg(feature = "sim")]
+pub use layout::layout;
 pub use machine::machine;
 pub use range_set::range_set;
+#[cfg(feature = "cli")]
+pub use text::text;

@@ -111,12 +111,7 @@ impl TikvCluster {
                 client.get_min_ts(pdpb::GetMinTsRequest { header }).await
             })
             .await?;
-        answer.timestamp.and_then(compose).ok_or_else(|| {
-            Failure::new(
-                FailureKind::Malformed,
-                "PD's timestamp is absent or out of range",
-            )
-        })
+        convert::timestamp(answer)
     }
 
     async fn batch_scan(
@@ -157,11 +152,7 @@ impl TikvCluster {
                 async move { client.scan_regions(request).await }
             })
             .await?;
-        if answer.regions.is_empty() {
-            convert::old_scan(answer.region_metas, answer.leaders)
-        } else {
-            convert::scan(answer.regions)
-        }
+        convert::any_scan(answer)
     }
 }
 
@@ -205,9 +196,7 @@ impl ClusterClient for TikvCluster {
                 result => result?,
             }
         };
-        // Servers so old that they do not know the end key read on beyond it.
-        scan.retain(|found| found.region.range.overlaps(&range));
-        scan.sort_by(|a, b| a.region.range.start().cmp(b.region.range.start()));
+        convert::tidy_scan(&mut scan, &range);
         Ok(scan)
     }
 
@@ -357,34 +346,9 @@ fn unreachable(failures: &[Failure]) -> Error {
     Error::new(kind, format!("{words}: {}", whole.message)).with_source(whole)
 }
 
-/// Puts a timestamp into one number, `None` when it does not fit.
-fn compose(timestamp: pdpb::Timestamp) -> Option<u64> {
-    const LOGICAL_BITS: u32 = 18;
-    let physical = u64::try_from(timestamp.physical).ok()?;
-    let logical = u64::try_from(timestamp.logical).ok()?;
-    let fits = physical.leading_zeros() >= LOGICAL_BITS && logical >> LOGICAL_BITS == 0;
-    (fits && physical > 0).then_some((physical << LOGICAL_BITS) | logical)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_timestamp_is_one_number() {
-        let of = |physical, logical| {
-            compose(pdpb::Timestamp {
-                physical,
-                logical,
-                suffix_bits: 0,
-            })
-        };
-        assert_eq!(of(1, 2), Some((1 << 18) | 2));
-        assert_eq!(of(1_700_000_000_000, 0), Some(1_700_000_000_000 << 18));
-        for (physical, logical) in [(0, 0), (-1, 0), (1, -1), (1, 1 << 18), (1 << 46, 0)] {
-            assert_eq!(of(physical, logical), None, "{physical} {logical}");
-        }
-    }
 
     #[test]
     fn endpoints_are_read_before_anything_is_dialled() {

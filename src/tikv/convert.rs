@@ -118,6 +118,41 @@ pub(super) fn old_scan(
         .collect()
 }
 
+/// Reads a scan in either form.
+pub(super) fn any_scan(answer: pdpb::ScanRegionsResponse) -> Result<Vec<ScannedRegion>, Failure> {
+    if answer.regions.is_empty() {
+        old_scan(answer.region_metas, answer.leaders)
+    } else {
+        scan(answer.regions)
+    }
+}
+
+/// Leaves what was asked for, in order.
+pub(super) fn tidy_scan(scan: &mut Vec<ScannedRegion>, range: &KeyRange) {
+    // Servers so old that they do not know the end key read on beyond it.
+    scan.retain(|found| found.region.range.overlaps(range));
+    scan.sort_by(|a, b| a.region.range.start().cmp(b.region.range.start()));
+}
+
+/// Reads PD's timestamp.
+pub(super) fn timestamp(answer: pdpb::GetMinTsResponse) -> Result<u64, Failure> {
+    answer.timestamp.and_then(compose).ok_or_else(|| {
+        Failure::new(
+            FailureKind::Malformed,
+            "PD's timestamp is absent or out of range",
+        )
+    })
+}
+
+/// Puts a timestamp into one number, `None` when it does not fit.
+fn compose(timestamp: pdpb::Timestamp) -> Option<u64> {
+    const LOGICAL_BITS: u32 = 18;
+    let physical = u64::try_from(timestamp.physical).ok()?;
+    let logical = u64::try_from(timestamp.logical).ok()?;
+    let fits = physical.leading_zeros() >= LOGICAL_BITS && logical >> LOGICAL_BITS == 0;
+    (fits && physical > 0).then_some((physical << LOGICAL_BITS) | logical)
+}
+
 /// Reads a store.
 pub(super) fn store(store: metapb::Store) -> Store {
     use metapb::StoreState as Wire;
@@ -183,6 +218,22 @@ mod tests {
             })
             .is_ok_and(|found| found.range.end().as_key().is_none())
         );
+    }
+
+    #[test]
+    fn a_timestamp_is_one_number() {
+        let of = |physical, logical| {
+            compose(pdpb::Timestamp {
+                physical,
+                logical,
+                suffix_bits: 0,
+            })
+        };
+        assert_eq!(of(1, 2), Some((1 << 18) | 2));
+        assert_eq!(of(1_700_000_000_000, 0), Some(1_700_000_000_000 << 18));
+        for (physical, logical) in [(0, 0), (-1, 0), (1, -1), (1, 1 << 18), (1 << 46, 0)] {
+            assert_eq!(of(physical, logical), None, "{physical} {logical}");
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Batches<Claim> for TikvClaims {
     }
 }
 
-fn claim(answer: CheckAdminResponse) -> Result<Claim, Failure> {
+pub(super) fn claim(answer: CheckAdminResponse) -> Result<Claim, Failure> {
     if let Some(error) = answer.error {
         let words = super::region_error::without_keys(&error.msg).to_owned();
         return Err(Failure::new(

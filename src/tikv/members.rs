@@ -6,7 +6,9 @@ use super::region_error::without_keys;
 use super::status::Place;
 use crate::error::{Failure, FailureKind};
 use crate::pb::pdpb::pd_client::PdClient;
-use crate::pb::pdpb::{ErrorType, GetMembersRequest, Member, RequestHeader, ResponseHeader};
+use crate::pb::pdpb::{
+    ErrorType, GetMembersRequest, GetMembersResponse, Member, RequestHeader, ResponseHeader,
+};
 
 /// What a member of PD says of its cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,11 +37,16 @@ pub(super) async fn ask(
             async move { client.get_members(request).await }
         })
         .await?;
-    let answer = answer.into_inner();
-    let found =
-        check_header(answer.header.as_ref(), cluster_id).map_err(|failure| peer.named(failure))?;
+    read(&answer.into_inner(), cluster_id).map_err(|failure| peer.named(failure))
+}
+
+/// Reads what a server said of its fellow members.
+pub(super) fn read(
+    answer: &GetMembersResponse,
+    cluster_id: Option<u64>,
+) -> Result<Membership, Failure> {
     Ok(Membership {
-        cluster_id: found,
+        cluster_id: check_header(answer.header.as_ref(), cluster_id)?,
         leader: answer.leader.iter().flat_map(client_addresses).collect(),
         members: answer.members.iter().flat_map(client_addresses).collect(),
     })

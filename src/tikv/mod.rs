@@ -19,6 +19,8 @@ mod members;
 mod options;
 mod pd;
 mod peer;
+#[cfg(feature = "arbitrary")]
+pub(crate) mod raw;
 mod reads;
 mod region_error;
 mod security;

@@ -15,7 +15,10 @@ use super::region_error::region_error;
 use super::status::Place;
 use crate::cluster::Batches;
 use crate::error::Failure;
-use crate::pb::kvrpcpb::{BatchGetRequest, Context, KeyError, KvPair, RawBatchGetRequest};
+use crate::pb::kvrpcpb::{
+    BatchGetRequest, BatchGetResponse, Context, KeyError, KvPair, RawBatchGetRequest,
+    RawBatchGetResponse,
+};
 use crate::pb::tikvpb::tikv_client::TikvClient;
 use crate::pb::{errorpb, metapb};
 use crate::region::{ReadAnswer, ReadTarget, RegionError, RegionErrorKind, StoreId};
@@ -69,11 +72,25 @@ impl fmt::Debug for TikvReads {
 }
 
 /// What came back for one read. Data, if any came, is dropped unseen.
-enum Outcome {
+#[derive(Debug)]
+pub(super) enum Outcome {
     Served,
     Refused(RegionError),
     /// The store does not serve this read to the API version it was asked in.
     WrongApiVersion,
+}
+
+impl Outcome {
+    pub(super) fn into_result(self) -> Result<(), RegionError> {
+        match self {
+            Self::Served => Ok(()),
+            Self::Refused(error) => Err(error),
+            Self::WrongApiVersion => Err(RegionError::new(
+                RegionErrorKind::Unsupported,
+                "the store serves neither kind of read without keys in its API version",
+            )),
+        }
+    }
 }
 
 impl Reader {
@@ -86,18 +103,10 @@ impl Reader {
                 self.raw.store(!raw, Ordering::Relaxed);
             }
         }
-        let result = match outcome {
-            Outcome::Served => Ok(()),
-            Outcome::Refused(error) => Err(error),
-            Outcome::WrongApiVersion => Err(RegionError::new(
-                RegionErrorKind::Unsupported,
-                "the store serves neither kind of read without keys in its API version",
-            )),
-        };
         Ok(ReadAnswer {
             region_id: target.region_id,
             epoch: target.epoch,
-            result,
+            result: outcome.into_result(),
         })
     }
 
@@ -143,8 +152,7 @@ async fn get(
             ..RawBatchGetRequest::default()
         };
         let answer = client.raw_batch_get(Request::new(request)).await?;
-        let answer = answer.into_inner();
-        Ok(judge(answer.region_error, None, &answer.pairs))
+        Ok(judge_raw(answer.into_inner()))
     } else {
         let request = BatchGetRequest {
             context: Some(context),
@@ -154,9 +162,16 @@ async fn get(
             ..BatchGetRequest::default()
         };
         let answer = client.kv_batch_get(Request::new(request)).await?;
-        let answer = answer.into_inner();
-        Ok(judge(answer.region_error, answer.error, &answer.pairs))
+        Ok(judge_kv(answer.into_inner()))
     }
+}
+
+pub(super) fn judge_kv(answer: BatchGetResponse) -> Outcome {
+    judge(answer.region_error, answer.error, &answer.pairs)
+}
+
+pub(super) fn judge_raw(answer: RawBatchGetResponse) -> Outcome {
+    judge(answer.region_error, None, &answer.pairs)
 }
 
 /// Served is what holds no region error, no error and no pair.

@@ -178,7 +178,7 @@ impl fmt::Debug for TikvReceiver {
     }
 }
 
-fn answer(message: PrepareSnapshotBackupResponse) -> Result<StreamAnswer, Failure> {
+pub(super) fn answer(message: PrepareSnapshotBackupResponse) -> Result<StreamAnswer, Failure> {
     match PrepareSnapshotBackupEventType::try_from(message.ty) {
         Ok(PrepareSnapshotBackupEventType::UpdateLeaseResult) => Ok(StreamAnswer::LeaseUpdated {
             last_lease_is_valid: message.last_lease_is_valid,

@@ -56,11 +56,7 @@ const LAYERS: &[Layer] = &[
         &["range", "region", "error", "machine"],
         &["arbitrary"],
     ),
-    layer(
-        "fuzz",
-        &["time", "range", "region", "error", "progress", "machine"],
-        &["arbitrary"],
-    ),
+    layer("fuzz", FUZZ, &["arbitrary"]),
     layer(
         "cluster",
         &["range", "region", "error"],
@@ -140,7 +136,17 @@ const LAYERS: &[Layer] = &[
             "tracing_subscriber",
         ],
     ),
+    layer("fuzz::answers", FUZZ_ALL, &["arbitrary", "prost"]),
+    layer("fuzz::layout", FUZZ_ALL, &["arbitrary"]),
+    layer("fuzz::text", FUZZ_ALL, &["arbitrary"]),
     layer("bin", &[], &["tokio"]),
+];
+
+/// What the pure fuzz targets may use, and those of the outer layers.
+const FUZZ: &[&str] = &["time", "range", "region", "error", "progress", "machine"];
+const FUZZ_ALL: &[&str] = &[
+    "time", "range", "region", "error", "progress", "machine", "cluster", "pb", "tikv", "sim",
+    "cli",
 ];
 
 /// What the simulation may use of this crate.

@@ -13,4 +13,12 @@ pub(crate) use cluster::ClusterArgs;
 pub(crate) use hold::HoldArgs;
 pub(crate) use pd::PdArgs;
 pub(crate) use time::show_time;
+
+/// What users type, for fuzzing.
+#[cfg(feature = "arbitrary")]
+pub(crate) mod parse {
+    pub(crate) use super::endpoint::parse_endpoint as endpoint;
+    pub(crate) use super::seeds::parse_seeds as seeds;
+    pub(crate) use super::time::parse_time as time;
+}
 pub(crate) use top::{CheckArgs, Cli, Command, DemoArgs, Format, RunArgs, ServeArgs, SimulateArgs};

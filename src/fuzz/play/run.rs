@@ -180,9 +180,18 @@ impl Run {
 
     /// Answers the outstanding thing at `index`.
     pub fn answer(&mut self, index: usize, how: &How) -> Result<(), String> {
-        let Some(picked) = self.world.outstanding.get(index).cloned() else {
+        let Some(asked) = self.take_asked(index) else {
             return Ok(());
         };
+        let event = self.world.answer(&asked, how, self.now);
+        self.world.old.push(asked);
+        self.event(event)
+    }
+
+    /// Takes the outstanding thing at `index` off the list, or what has to be
+    /// answered before it.
+    pub(in crate::fuzz) fn take_asked(&mut self, index: usize) -> Option<Asked> {
+        let picked = self.world.outstanding.get(index).cloned()?;
         // A store answers leases in the order in which they were asked for.
         let index = match picked {
             Asked::Lease { stream, .. } | Asked::Finish { stream, .. } => self
@@ -195,10 +204,7 @@ impl Run {
                 .unwrap_or(index),
             _ => index,
         };
-        let asked = self.world.outstanding.remove(index);
-        let event = self.world.answer(&asked, how, self.now);
-        self.world.old.push(asked);
-        self.event(event)
+        Some(self.world.outstanding.remove(index))
     }
 
     /// Answers all that is outstanding now and passes `test`, and well.

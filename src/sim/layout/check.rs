@@ -5,6 +5,9 @@ use super::{Layout, LayoutError, LayoutRegion, RegionProblem};
 use crate::range::EndKey;
 use crate::region::{PeerId, Region, RegionId, Store, StoreId, StoreState};
 
+/// The largest number that PD, which counts upwards, can have given.
+const LARGEST: u64 = i64::MAX.cast_unsigned();
+
 impl Layout {
     /// Checks that this is a cluster at rest: every key in exactly one region,
     /// regions in key order, region ids used once, peers on stores that are listed and
@@ -43,6 +46,12 @@ fn index_stores(stores: &[Store]) -> Result<BTreeMap<StoreId, &Store>, LayoutErr
                 problem: "the id is 0",
             });
         }
+        if store.id.0 > LARGEST {
+            return Err(LayoutError::Store {
+                store_id: store.id,
+                problem: "the id is 2^63 or more",
+            });
+        }
         if index.insert(store.id, store).is_some() {
             return Err(LayoutError::DuplicateStore { store_id: store.id });
         }
@@ -58,6 +67,11 @@ fn check_region(entry: &LayoutRegion) -> Result<(), RegionProblem> {
     }
     if region.peers.is_empty() {
         return Err(RegionProblem::NoPeers);
+    }
+    let of_peers = region.peers.iter().map(|peer| peer.id.0);
+    let numbers = [region.id.0, region.epoch.conf_ver, region.epoch.version];
+    if of_peers.chain(numbers).any(|number| number > LARGEST) {
+        return Err(RegionProblem::NumberTooLarge);
     }
     for (at, peer) in region.peers.iter().enumerate() {
         if peer.id.0 == 0 || peer.store_id.is_none() {

@@ -142,6 +142,10 @@ pub enum RegionProblem {
     /// The id is 0, which PD never gives.
     #[error("the id is 0")]
     ZeroId,
+    /// A number of it is so large that no cluster got that far, and none could
+    /// go on from there.
+    #[error("a number of it is 2^63 or more")]
+    NumberTooLarge,
     /// A key is not written as it has to be.
     #[error("its {bound} key {problem}")]
     BadKey {
