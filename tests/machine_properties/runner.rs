@@ -8,6 +8,11 @@ use proptest::test_runner::{
     Config, FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner,
 };
 
+/// Whether as many cases are run as the test asks for.
+pub(crate) fn is_full() -> bool {
+    std::env::var_os("PROPTEST_CASES").is_none()
+}
+
 /// Checks a property on `cases` values of `strategy`.
 ///
 /// What once failed is in `regressions/<name>.txt` and runs first. A failure is
@@ -24,7 +29,7 @@ pub(crate) fn check<S>(
 {
     // What the environment says goes before what the test asks for.
     let mut config = Config::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
+    if is_full() {
         config.cases = cases;
     }
     if std::env::var_os("PROPTEST_MAX_SHRINK_ITERS").is_none() {
