@@ -30,7 +30,7 @@
 //! tonic is in the tree.
 
 #[cfg(feature = "arbitrary")]
-mod arbitrary;
+pub mod arbitrary;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(any(feature = "driver", feature = "lock"))]

@@ -4,6 +4,18 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 
 use crate::machine::{Config, ForeignLease, Proof};
 
+impl<'a> Arbitrary<'a> for ForeignLease {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(*u.choose(&[Self::Proceed, Self::Refuse])?)
+    }
+}
+
+impl<'a> Arbitrary<'a> for Proof {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(*u.choose(&[Self::Read, Self::Claims])?)
+    }
+}
+
 impl<'a> Arbitrary<'a> for Config {
     /// Only what [`Config::validate`] accepts.
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
@@ -32,8 +44,8 @@ impl<'a> Arbitrary<'a> for Config {
             backoff_max,
             window: u.int_in_range(1..=600)?,
             page_size: u.int_in_range(1..=600)?,
-            foreign_lease: *u.choose(&[ForeignLease::Proceed, ForeignLease::Refuse])?,
-            proof: *u.choose(&[Proof::Read, Proof::Claims])?,
+            foreign_lease: u.arbitrary()?,
+            proof: u.arbitrary()?,
             seed: u.arbitrary()?,
         })
     }

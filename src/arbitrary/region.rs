@@ -69,14 +69,19 @@ impl<'a> Arbitrary<'a> for PeerRole {
     }
 }
 
+impl<'a> Arbitrary<'a> for StoreState {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(*u.choose(&[Self::Up, Self::Offline, Self::Tombstone])?)
+    }
+}
+
 impl<'a> Arbitrary<'a> for Store {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let state = [StoreState::Up, StoreState::Offline, StoreState::Tombstone];
         let labels = u.ratio(1, 8)?;
         Ok(Self {
             id: u.arbitrary()?,
             address: "store:20160".to_owned(),
-            state: *u.choose(&state)?,
+            state: u.arbitrary()?,
             labels: labels
                 .then(|| ("engine".to_owned(), "tiflash".to_owned()))
                 .into_iter()

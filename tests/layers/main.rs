@@ -53,7 +53,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "arbitrary",
-        &["range", "region", "error", "machine"],
+        &["time", "range", "region", "error", "machine"],
         &["arbitrary"],
     ),
     layer("fuzz", FUZZ, &["arbitrary"]),
