@@ -244,10 +244,69 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_times_have_limits() {
-        assert!(refused(|config| config.window = 0).contains("window"));
-        assert!(refused(|config| config.page_size = 100_001).contains("page size"));
-        assert!(refused(|config| config.ask_timeout = Duration::ZERO).contains("ask timeout"));
-        assert!(refused(|config| config.backoff_max = Duration::ZERO).contains("longest backoff"));
+    fn limits_of_counts_are_exact() {
+        type Set = fn(&mut Config, u32);
+        let counts: [(&str, Set); 2] = [
+            ("window", |config, value| config.window = value),
+            ("page size", |config, value| config.page_size = value),
+        ];
+        for (name, set) in counts {
+            for bad in [0, COUNT_MAX + 1] {
+                assert!(refused(|config| set(config, bad)).starts_with(name));
+            }
+            for good in [1, COUNT_MAX] {
+                let mut config = Config::default();
+                set(&mut config, good);
+                assert!(config.validate().is_ok(), "{name} {good}");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_of_times_are_exact() {
+        type Set = fn(&mut Config, Duration);
+        let (least, instant) = (Duration::from_millis(1), Duration::from_nanos(1));
+        let times: [(&str, Duration, Set); 8] = [
+            ("prepare timeout", least, |it, to| it.prepare_timeout = to),
+            ("hold timeout", least, |it, to| it.hold_timeout = to),
+            ("ask timeout", least, |it, to| it.ask_timeout = to),
+            ("read timeout", least, |it, to| it.read_timeout = to),
+            ("call timeout", least, |it, to| it.call_timeout = to),
+            ("shortest backoff", least, |it, to| it.backoff_min = to),
+            ("settle time", Duration::ZERO, |it, to| it.settle = to),
+            // The shortest one is a millisecond here, too.
+            ("longest backoff", least, |it, to| it.backoff_max = to),
+        ];
+        for (name, least, set) in times {
+            let base = || Config {
+                backoff_min: Duration::from_millis(1),
+                backoff_max: TIME_MAX,
+                ..Config::default()
+            };
+            for good in [least, TIME_MAX] {
+                let mut config = base();
+                set(&mut config, good);
+                assert!(config.validate().is_ok(), "{name} {good:?}");
+            }
+            let below = least.checked_sub(instant);
+            for bad in below.into_iter().chain([TIME_MAX + instant]) {
+                let mut config = base();
+                set(&mut config, bad);
+                let error = config.validate().expect_err(name).to_string();
+                assert!(error.starts_with(name), "{name} {bad:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn r3_margin_is_at_most_half_the_lease() {
+        let with = |margin| Config {
+            margin,
+            ..Config::default()
+        };
+        let half = Config::default().lease / 2;
+        assert!(with(half).validate().is_ok());
+        assert!(with(half + Duration::from_nanos(1)).validate().is_err());
+        assert!(with(Duration::from_secs(1)).validate().is_ok());
     }
 }

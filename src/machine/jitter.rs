@@ -38,6 +38,21 @@ impl Jitter {
 mod tests {
     use super::*;
 
+    /// The numbers of the generator's reference implementation.
+    #[test]
+    fn the_generator_is_splitmix64() {
+        let mut state = 1_234_567;
+        let numbers: Vec<_> = (0..3).map(|_| Jitter::next(&mut state)).collect();
+        assert_eq!(
+            numbers,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423
+            ]
+        );
+    }
+
     #[test]
     fn spread_stays_between_half_and_all() {
         let mut jitter = Jitter::new(7);

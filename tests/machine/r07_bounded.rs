@@ -119,3 +119,17 @@ fn r07_notices_that_nobody_reads_are_bounded() {
     machine.handle_event(Event::LockLost, now);
     assert!(machine.poll_notice().is_none());
 }
+
+#[test]
+fn r07_few_scans_are_under_way_at_once() {
+    let mut bench = Bench::with(3, 40, |_| {});
+    for region in (101..=140).step_by(2) {
+        bench.cluster.region(region).leader = None;
+    }
+    bench.when(Ask::is_scan, || Act::Never);
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(9));
+    assert_eq!(bench.count(Ask::is_scan), 8);
+    bench.run_for(secs(2));
+    assert_eq!(bench.count(Ask::is_scan), 16);
+}

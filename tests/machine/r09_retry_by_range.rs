@@ -1,7 +1,7 @@
 //! R9: retries by key range, each with a backoff of its own, within a budget of
 //! time.
 
-use snapshot_prepare::error::ErrorKind;
+use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::range::Key;
 use snapshot_prepare::region::RegionErrorKind;
@@ -179,4 +179,66 @@ fn r09_the_look_for_another_range_does_not_cut_a_backoff_short() {
         let late = &pauses[8..];
         assert!(late.iter().all(|pause| *pause >= secs(2)), "{pauses:?}");
     }
+}
+
+/// Region 103 has no leader, so there is always something to look at.
+fn looking() -> Bench {
+    let mut bench = Bench::new();
+    bench.cluster.region(103).leader = None;
+    bench
+}
+
+fn is_listing_of_2(ask: &Ask) -> bool {
+    ask.is_claims() && ask.at(2)
+}
+
+#[test]
+fn r09_a_listing_that_fails_is_repeated_after_its_backoff() {
+    let mut bench = looking();
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    bench.when(is_listing_of_2, || Act::Fail(FailureKind::Unavailable));
+    bench.run_for(secs(10));
+    let times: Vec<_> = bench
+        .asked_since(mark, is_listing_of_2)
+        .map(|(at, _)| at)
+        .collect();
+    assert!(times.len() >= 4, "{times:?}");
+    let first = times[1].saturating_duration_since(times[0]);
+    assert!(first >= ms(50) && first <= ms(160), "{first:?}");
+}
+
+#[test]
+fn r09_listings_of_a_store_take_no_more_than_half_of_the_time() {
+    let mut bench = looking();
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    bench.when(is_listing_of_2, || Act::After(secs(2)));
+    bench.run_for(secs(30));
+    let times: Vec<_> = bench
+        .asked_since(mark, is_listing_of_2)
+        .map(|(at, _)| at)
+        .collect();
+    assert!(times.len() >= 4, "{times:?}");
+    for pair in times.windows(2) {
+        let pause = pair[1].saturating_duration_since(pair[0]);
+        assert!(pause >= secs(4), "{pause:?}");
+    }
+}
+
+#[test]
+fn r09_the_comparison_does_not_wait_for_the_rest_between_listings() {
+    let mut bench = looking();
+    bench.run_to(PhaseName::WaitApply);
+    bench.when(is_listing_of_2, || Act::After(secs(9)));
+    bench.run_to_ask("a slow listing", is_listing_of_2);
+    bench.run_for(secs(8));
+    bench.cluster.lead(103, 1);
+    bench.run_to(PhaseName::Verify);
+    let times = bench.times(is_listing_of_2);
+    let [.., slow, last] = times[..] else {
+        panic!("{times:?}");
+    };
+    assert_eq!(last, bench.now, "together with all others");
+    assert!(last < slow + secs(18), "the rest would be as long again");
 }

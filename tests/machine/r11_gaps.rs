@@ -229,3 +229,40 @@ fn r11_a_gap_larger_than_a_page_is_scanned_to_its_end() {
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.machine.prepare_report().expect("held").regions, 12);
 }
+
+/// Store 2 forgets all but its first region, and PD says one region at a time.
+#[test]
+fn r11_what_is_behind_a_full_page_is_looked_at_on_its_own() {
+    let mut bench = Bench::with(2, 8, |config| config.page_size = 1);
+    for region in 103..=106 {
+        bench.cluster.lead(region, 2);
+    }
+    bench.on({
+        let mut first = true;
+        move |ask| {
+            if !(ask.is_claims() && ask.at(2) && first) {
+                return None;
+            }
+            first = false;
+            Some(Act::Say(vec![(ms(1), ask.claims(vec![], true))]))
+        }
+    });
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    bench.run_to(PhaseName::Verify);
+    let scanned: Vec<_> = bench
+        .asked_since(mark, Ask::is_scan)
+        .filter_map(|(_, ask)| match ask {
+            Ask::Scan { range, .. } => Some(range.start().clone()),
+            _ => None,
+        })
+        .collect();
+    for index in [2, 3, 4, 5] {
+        assert!(scanned.contains(&key(index)), "{index}: {scanned:?}");
+    }
+    let of_others = bench.count_since(mark, |ask| ask.is_claims() && ask.at(1));
+    assert_eq!(
+        of_others, 1,
+        "PD named all leaders; the rest is the comparison"
+    );
+}
