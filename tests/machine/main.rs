@@ -23,3 +23,4 @@ mod r15_hold;
 mod r16_release;
 mod r17_stores;
 mod r18_cheap_to_look_at;
+mod reports;
