@@ -133,3 +133,64 @@ impl Call {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Config;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    const TIMEOUT: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_call_is_overdue_without_progress_and_not_a_moment_sooner() {
+        let mut core = Core::new(Config::default(), at(100));
+        let mut call = Call::default();
+        assert!(call.is_idle() && !call.is_waiting());
+        assert_eq!((call.deadline(TIMEOUT), call.sent()), (None, None));
+        let request = call.start(&mut core);
+        assert!(call.is(request) && !call.is(core.number()));
+        assert_eq!(call.request(), Some(request));
+        assert!(call.is_waiting() && !call.is_idle());
+        assert_eq!(call.sent(), Some(at(100)));
+        assert_eq!(call.deadline(TIMEOUT), Some(at(110)));
+        call.note_progress(at(105));
+        assert_eq!(call.sent(), Some(at(100)), "progress is no new start");
+        assert_eq!(call.deadline(TIMEOUT), Some(at(115)));
+        let late = |secs| call.is_overdue(at(secs), TIMEOUT);
+        assert_eq!([late(110), late(114), late(115)], [false, false, true]);
+        assert!(!call.is_due(at(1000)));
+    }
+
+    #[test]
+    fn a_call_that_failed_is_due_after_a_backoff_that_grows() {
+        let mut core = Core::new(Config::default(), at(100));
+        let mut call = Call::default();
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            call.start(&mut core);
+            call.fail(&mut core);
+            assert_eq!((call.request(), call.sent()), (None, None));
+            assert!(!call.is_idle() && !call.is_waiting());
+            let due = call.deadline(TIMEOUT).expect("a backoff");
+            assert!(!call.is_due(core.now) && call.is_due(due));
+            assert!(!call.is_overdue(due + TIMEOUT, TIMEOUT));
+            pauses.push(due.saturating_duration_since(core.now));
+        }
+        let config = Config::default();
+        assert!(pauses[0] >= config.backoff_min / 2 && pauses[0] <= config.backoff_min);
+        assert!(pauses[7] >= config.backoff_max / 2 && pauses[7] <= config.backoff_max);
+        call.rest();
+        assert!(call.is_idle());
+        // A success lets it begin anew.
+        call.start(&mut core);
+        call.finish();
+        assert!(call.is_idle());
+        call.fail(&mut core);
+        let due = call.deadline(TIMEOUT).expect("a backoff");
+        assert!(due <= core.now + config.backoff_min);
+    }
+}

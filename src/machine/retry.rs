@@ -290,3 +290,163 @@ impl RetryBook {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys from `from` to before `to`; 9 means unbounded, 0 the first key.
+    fn keys(from: u8, to: u8) -> KeyRange {
+        let start = match from {
+            0 => Key::EMPTY,
+            byte => Key::from(&[byte]),
+        };
+        let end = match to {
+            9 => EndKey::Unbounded,
+            byte => EndKey::Bounded(Key::from(&[byte])),
+        };
+        KeyRange::new(start, end).expect("not empty")
+    }
+
+    fn entry(from: u8, to: u8, tries: u32, state: EntryState) -> Entry {
+        Entry {
+            range: keys(from, to),
+            tries,
+            state,
+            suspects: BTreeSet::from([StoreId(u64::from(from))]),
+            failed: BTreeSet::from([asked(from.into())]),
+            cause: String::new(),
+        }
+    }
+
+    fn asked(region: u64) -> Asked {
+        (StoreId(1), RegionId(region), RegionEpoch::default())
+    }
+
+    fn armed(millis: u64) -> EntryState {
+        let due = Timestamp::from_micros(millis * 1000);
+        EntryState::Armed { due }
+    }
+
+    fn queued(mark: u64) -> EntryState {
+        let mark = RequestId(mark);
+        EntryState::Queued { mark }
+    }
+
+    fn book(entries: impl IntoIterator<Item = Entry>) -> RetryBook {
+        let mut book = RetryBook::default();
+        for entry in entries {
+            book.insert(entry);
+        }
+        book.check().expect("sound");
+        book
+    }
+
+    fn ranges(book: &RetryBook) -> Vec<KeyRange> {
+        book.iter().map(|entry| entry.range.clone()).collect()
+    }
+
+    #[test]
+    fn active_entries_speak_for_their_range_and_resting_ones_give_way() {
+        let mut book = book([
+            entry(1, 3, 4, EntryState::Resting),
+            entry(4, 5, 2, armed(1)),
+            entry(6, 9, 7, EntryState::Resting),
+        ]);
+        let (free, tries) = book.claim(&keys(2, 6));
+        assert_eq!(free, [keys(2, 4), keys(5, 6)]);
+        assert_eq!(tries, 4, "the one from 6 on does not overlap");
+        // What lies outside stays, with all that was known.
+        assert_eq!(ranges(&book), [keys(1, 2), keys(4, 5), keys(6, 9)]);
+        assert_eq!(book.iter().next().map(|entry| entry.tries), Some(4));
+        let (free, tries) = book.claim(&keys(7, 8));
+        assert_eq!((free, tries), (vec![keys(7, 8)], 7));
+        assert_eq!(
+            ranges(&book),
+            [keys(1, 2), keys(4, 5), keys(6, 7), keys(8, 9)]
+        );
+        book.check().expect("sound");
+    }
+
+    #[test]
+    fn queued_neighbors_with_as_many_failures_are_joined() {
+        let mut book = book([
+            entry(0, 1, 1, queued(5)),
+            entry(1, 2, 1, queued(8)),
+            entry(2, 3, 2, queued(6)),
+            entry(4, 5, 2, queued(6)),
+            entry(5, 6, 2, armed(1)),
+        ]);
+        book.join_queued();
+        assert_eq!(
+            ranges(&book),
+            [keys(0, 2), keys(2, 3), keys(4, 5), keys(5, 6)]
+        );
+        let first = book.remove(&Key::EMPTY).expect("joined");
+        assert_eq!(first.state, queued(8), "the later mark counts for both");
+        assert_eq!(first.suspects, BTreeSet::from([StoreId(0), StoreId(1)]));
+        assert_eq!(first.failed, BTreeSet::from([asked(0), asked(1)]));
+    }
+
+    #[test]
+    fn what_failed_is_noted_where_it_overlaps_and_rests_while_its_backoff_runs() {
+        let mut book = book([
+            entry(1, 3, 1, armed(1)),
+            entry(3, 5, 1, queued(1)),
+            entry(6, 7, 1, armed(1)),
+        ]);
+        book.note_failed(&keys(2, 4), StoreId(8), Some(asked(40)));
+        for (range, rests) in [
+            (keys(2, 3), true),
+            (keys(0, 9), true),
+            (keys(0, 1), false),
+            (keys(3, 5), false), // Queued: its backoff is over.
+            (keys(6, 7), false), // Something else failed there.
+        ] {
+            assert_eq!(book.is_resting(&range, &asked(40)), rests, "{range:?}");
+        }
+        assert!(!book.is_resting(&keys(2, 3), &asked(41)));
+        let suspects = |start: u8| {
+            let entry = book.entries.get(&Key::from(&[start])).expect("there");
+            entry.suspects.contains(&StoreId(8))
+        };
+        assert_eq!([suspects(1), suspects(3), suspects(6)], [true, true, false]);
+        assert!(!RetryBook::default().is_resting(&keys(0, 9), &asked(1)));
+    }
+
+    #[test]
+    fn progress_ends_what_is_covered_and_what_only_rests() {
+        let mut book = book([
+            entry(1, 2, 1, EntryState::Resting),
+            entry(2, 4, 1, armed(1)),
+            entry(4, 6, 1, armed(1)),
+            entry(7, 8, 1, EntryState::Resting),
+        ]);
+        let mut proven = KeyRangeSet::new();
+        for range in [keys(1, 5), keys(7, 8)] {
+            proven.insert(&range);
+        }
+        book.note_progress(&keys(1, 5), &proven);
+        assert_eq!(
+            ranges(&book),
+            [keys(4, 6), keys(7, 8)],
+            "one is half open, the other was not proven now"
+        );
+    }
+
+    #[test]
+    fn only_armed_entries_are_due_and_the_first_one_counts() {
+        let book = book([
+            entry(1, 2, 1, armed(30)),
+            entry(2, 3, 1, queued(1)),
+            entry(3, 4, 1, armed(10)),
+            entry(4, 5, 1, EntryState::Resting),
+        ]);
+        let at = |millis: u64| Timestamp::from_micros(millis * 1000);
+        assert_eq!(book.next_due(), Some(at(10)));
+        assert_eq!(book.due(at(9)), []);
+        assert_eq!(book.due(at(10)), [Key::from(&[3])]);
+        assert_eq!(book.due(at(30)).len(), 2);
+        assert_eq!(book.active(), 3);
+    }
+}

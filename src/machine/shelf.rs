@@ -356,3 +356,187 @@ impl Shelf {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::EndKey;
+    use crate::region::Region;
+
+    const STORE: StoreId = StoreId(1);
+    const WINDOW: u32 = 8;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn keys(from: u8, to: u8) -> KeyRange {
+        let end = EndKey::Bounded(Key::from(&[to]));
+        KeyRange::new(Key::from(&[from]), end).expect("not empty")
+    }
+
+    fn claim(id: u64, from: u8, to: u8) -> Claim {
+        Claim {
+            region: Region {
+                id: RegionId(id),
+                range: keys(from, to),
+                epoch: RegionEpoch {
+                    conf_ver: 1,
+                    version: 1,
+                },
+                peers: Vec::new(),
+            },
+            has_pending_admin: false,
+        }
+    }
+
+    fn shelf(claims: &[Claim]) -> Shelf {
+        let mut shelf = Shelf::default();
+        for claim in claims {
+            shelf.put(claim, PeerId(1));
+        }
+        shelf
+    }
+
+    /// As if the region's wait had been sent.
+    fn send(shelf: &mut Shelf, id: u64, now: Timestamp) {
+        let id = RegionId(id);
+        let task = shelf.get_mut(id).expect("known");
+        task.state = TaskState::Waiting;
+        task.asked_at = now;
+        shelf.asked.push_back((now, id));
+        shelf.waits += 1;
+    }
+
+    fn state(shelf: &Shelf, id: u64) -> Option<TaskState> {
+        shelf.get(RegionId(id)).map(|task| task.state)
+    }
+
+    #[test]
+    fn a_claim_matches_only_with_epoch_and_range() {
+        let shelf = shelf(&[claim(1, 2, 4)]);
+        let task = shelf.get(RegionId(1)).expect("known");
+        assert!(task.matches(&claim(1, 2, 4)));
+        assert!(!task.matches(&claim(1, 2, 5)));
+        let mut other = claim(1, 2, 4);
+        other.region.epoch.conf_ver = 2;
+        assert!(!task.matches(&other));
+    }
+
+    #[test]
+    fn what_overlaps_is_found_also_behind_what_is_no_longer_claimed() {
+        let mut shelf = shelf(&[
+            claim(1, 1, 2),
+            claim(2, 2, 9),
+            claim(3, 3, 4),
+            claim(4, 9, 10),
+        ]);
+        // A leftover that ends early does not hide the long one before it.
+        shelf.get_mut(RegionId(3)).expect("known").claimed = false;
+        let found = |from, to| -> Vec<u64> {
+            let ids = shelf.overlapping(&keys(from, to));
+            ids.into_iter().map(|id| id.0).collect()
+        };
+        assert_eq!(found(5, 6), [2]);
+        assert_eq!(found(3, 9), [2, 3]);
+        assert_eq!(found(8, 10), [2, 4]);
+        assert_eq!(found(10, 11), [0_u64; 0]);
+        assert_eq!((shelf.len(), shelf.ids_by_start().len()), (4, 4));
+    }
+
+    #[test]
+    fn a_wait_that_nobody_wants_keeps_its_slot_until_it_is_answered() {
+        let mut shelf = shelf(&[claim(1, 1, 2), claim(2, 2, 3)]);
+        send(&mut shelf, 1, at(1));
+        shelf.put(&claim(1, 1, 3), PeerId(1));
+        assert_eq!((shelf.waits, state(&shelf, 1)), (1, Some(TaskState::Idle)));
+        shelf.check(STORE, WINDOW).expect("sound");
+        shelf.make_ready(RegionId(1), at(2));
+        assert_eq!(state(&shelf, 1), Some(TaskState::Blocked));
+        assert!(shelf.ready.is_empty());
+        assert!(!shelf.settle_orphan(RegionId(2), at(3)), "that is another");
+        assert!(shelf.settle_orphan(RegionId(1), at(3)));
+        assert_eq!((shelf.waits, state(&shelf, 1)), (0, Some(TaskState::Ready)));
+        assert!(!shelf.settle_orphan(RegionId(1), at(3)), "only once");
+        // One that was not blocked by it stays as it is.
+        send(&mut shelf, 2, at(4));
+        shelf.put(&claim(2, 2, 5), PeerId(1));
+        assert!(shelf.settle_orphan(RegionId(2), at(5)));
+        assert_eq!(state(&shelf, 2), Some(TaskState::Idle));
+        shelf.check(STORE, WINDOW).expect("sound");
+    }
+
+    #[test]
+    fn an_answer_without_a_name_is_for_the_only_wait() {
+        let mut shelf = shelf(&[claim(1, 1, 2), claim(2, 2, 3)]);
+        assert_eq!(shelf.only_wait(), None);
+        send(&mut shelf, 2, at(1));
+        assert_eq!(shelf.only_wait(), Some(RegionId(2)));
+        send(&mut shelf, 1, at(1));
+        assert_eq!(shelf.only_wait(), None);
+        shelf.end_wait(RegionId(2));
+        assert_eq!(shelf.only_wait(), Some(RegionId(1)));
+        // An orphan could be meant as well.
+        shelf.remove(RegionId(1));
+        assert_eq!(shelf.waits, 1);
+        assert_eq!(shelf.only_wait(), None);
+    }
+
+    #[test]
+    fn the_oldest_unanswered_wait_counts() {
+        let mut shelf = shelf(&[claim(1, 1, 2), claim(2, 2, 3), claim(3, 3, 4)]);
+        assert_eq!(shelf.oldest_wait(), None);
+        for id in 1..=3 {
+            send(&mut shelf, id, at(id));
+        }
+        shelf.end_wait(RegionId(1));
+        shelf.trim_asked();
+        assert_eq!(shelf.oldest_wait(), Some(at(2)));
+        // Asked anew since: the older entry is void.
+        shelf.get_mut(RegionId(2)).expect("known").asked_at = at(7);
+        shelf.trim_asked();
+        assert_eq!(shelf.oldest_wait(), Some(at(3)));
+        shelf.end_wait(RegionId(3));
+        shelf.trim_asked();
+        assert_eq!(shelf.oldest_wait(), None);
+    }
+
+    #[test]
+    fn reads_are_counted_until_they_end_or_go() {
+        let mut shelf = shelf(&[claim(1, 1, 2), claim(2, 2, 3)]);
+        for id in [1, 2] {
+            shelf.get_mut(RegionId(id)).expect("known").state = TaskState::Reading(RequestId(9));
+            shelf.reads += 1;
+        }
+        shelf.end_read(RegionId(1));
+        assert_eq!((shelf.reads, state(&shelf, 1)), (1, Some(TaskState::Idle)));
+        let gone = shelf.remove(RegionId(2)).expect("known");
+        assert_eq!(gone.range, keys(2, 3));
+        assert_eq!((shelf.reads, shelf.waits), (0, 0));
+        assert_eq!(shelf.remove(RegionId(2)), None);
+        shelf.check(STORE, WINDOW).expect("sound");
+    }
+
+    #[test]
+    fn only_what_is_claimed_and_under_way_is_live() {
+        use TaskState as State;
+        let mut shelf = shelf(&[claim(1, 1, 2)]);
+        let task = shelf.get_mut(RegionId(1)).expect("known");
+        let states = [
+            (State::Idle, false),
+            (State::Ready, true),
+            (State::Blocked, true),
+            (State::Waiting, true),
+            (State::Confirmed, true),
+            (State::Reading(RequestId(1)), true),
+            (State::Proven, false),
+        ];
+        for (state, live) in states {
+            task.state = state;
+            task.claimed = true;
+            assert_eq!((task.is_live(), task.is_claimed()), (live, true));
+            task.claimed = false;
+            assert_eq!((task.is_live(), task.is_claimed()), (false, false));
+        }
+    }
+}
