@@ -373,3 +373,96 @@ fn permanent_text(kind: ErrorKind, store: &Store, failure: &Failure) -> String {
         _ => failure.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core() -> Core {
+        Core::new(Config::default(), Timestamp::from_micros(7))
+    }
+
+    fn doubt(words: &str) -> Stop {
+        Stop::Retry(Error::new(ErrorKind::StreamLost, words))
+    }
+
+    #[test]
+    fn numbers_grow_and_marks_part_them() {
+        let mut core = core();
+        let (first, second) = (core.number(), core.number());
+        let mark = core.mark();
+        assert!(first < second && second < mark && core.number() == mark);
+    }
+
+    #[test]
+    fn the_first_reason_counts_but_what_is_final_outranks_doubt() {
+        for last in [Stop::Cancel, Stop::Finish, doubt("other")] {
+            let mut core = core();
+            assert!(!core.is_stopping());
+            core.stop(doubt("first"));
+            core.stop(last.clone());
+            core.stop(Stop::Cancel);
+            let expected = match last {
+                Stop::Retry(_) => Stop::Cancel,
+                other => other,
+            };
+            assert!(core.is_stopping());
+            assert_eq!(core.take_stop(), Some(expected));
+            assert_eq!(core.take_stop(), None);
+        }
+        let mut core = core();
+        core.stop(Stop::Finish);
+        core.stop(doubt("late"));
+        assert_eq!(core.take_stop(), Some(Stop::Finish));
+    }
+
+    #[test]
+    fn backoffs_double_up_to_the_longest() {
+        let mut core = core();
+        let (least, most) = (core.config.backoff_min, core.config.backoff_max);
+        for (tries, full) in [
+            (0, least),
+            (1, least),
+            (2, least * 2),
+            (5, least * 16),
+            (7, most),
+            (u32::MAX, most),
+        ] {
+            for _ in 0..50 {
+                let pause = core.backoff(tries);
+                assert!(pause >= full / 2 && pause <= full, "{tries}: {pause:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_notices_give_way() {
+        let mut core = core();
+        for _ in 0..=NOTICES_MAX {
+            core.notify(Notice::HoldHalfway);
+        }
+        core.notify(Notice::ForeignLease {
+            store_id: StoreId(3),
+        });
+        let notices: Vec<_> = std::iter::from_fn(|| core.poll_notice()).collect();
+        assert_eq!(notices.len(), NOTICES_MAX);
+        assert!(matches!(notices.last(), Some(Notice::ForeignLease { .. })));
+    }
+
+    #[test]
+    fn a_store_stays_left_over_until_it_is_released() {
+        let at = |secs: u64| Timestamp::from_micros(secs * 1_000_000);
+        let unknown = |secs| ReleaseState::Unknown { until: at(secs) };
+        let mut core = core();
+        let mut end_with = |one, two| {
+            core.note_released(BTreeMap::from([(StoreId(1), one), (StoreId(2), two)]));
+            core.leftovers.clone()
+        };
+        let left = end_with(unknown(50), ReleaseState::LeftToOther { until: at(60) });
+        assert_eq!(left.into_values().collect::<Vec<_>>(), [at(50), at(60)]);
+        let left = end_with(unknown(40), unknown(70));
+        assert_eq!(left.into_values().collect::<Vec<_>>(), [at(50), at(70)]);
+        let left = end_with(ReleaseState::Released, ReleaseState::ReleasedAfterLapse);
+        assert!(left.is_empty());
+    }
+}

@@ -63,3 +63,21 @@ impl Timers {
         self.next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_wins_and_of_equals_the_first() {
+        let at = |secs: u64| Timestamp::from_micros(secs * 1_000_000);
+        let mut timers = Timers::default();
+        timers.add(at(5), Timer::Quiet);
+        timers.add(at(3), Timer::Retry);
+        timers.add_some(Some(at(3)), Timer::StoreList);
+        timers.add_some(None, Timer::HoldDeadline);
+        timers.add(at(4), Timer::HoldHalfway);
+        assert_eq!(timers.next(), Some((at(3), Timer::Retry)));
+        assert_eq!(Timers::default().next(), None);
+    }
+}
