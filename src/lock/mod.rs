@@ -42,6 +42,9 @@ mod memory;
 mod renewal;
 mod run_lock;
 mod state;
+#[cfg(feature = "lock-storage")]
+pub mod storage;
+mod url;
 
 pub use crate::clock::Clock;
 pub use config::LockConfig;
@@ -51,3 +54,4 @@ pub use held::{BoxFuture, HeldLock, Loss, Release, RenewError};
 pub use holder::{Holder, HolderKind, Holders};
 pub use memory::MemoryLock;
 pub use run_lock::RunLock;
+pub use url::{EtcdUrl, LockUrl, StorageService, StorageUrl};

@@ -4,3 +4,5 @@
 mod flawed;
 mod guard;
 mod memory;
+#[cfg(feature = "lock-storage")]
+mod storage;

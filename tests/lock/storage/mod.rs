@@ -1,0 +1,6 @@
+//! Locks on storage.
+
+mod conform;
+mod contend;
+mod foreign;
+mod support;
