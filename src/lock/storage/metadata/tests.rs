@@ -91,11 +91,13 @@ fn what_cannot_be_understood_is_broken() {
 }
 
 fn ours() -> Metadata {
-    let mut config = LockConfig::default();
-    config.host = "db-7".to_owned();
-    config.pid = 42;
-    config.purpose = "backup".to_owned();
-    config.hint = "ask me".to_owned();
+    let config = LockConfig {
+        host: "db-7".to_owned(),
+        pid: 42,
+        purpose: "backup".to_owned(),
+        hint: "ask me".to_owned(),
+        ..LockConfig::default()
+    };
     let txn = TxnId::parse("00112233445546778899aabbccddeeff").expect("a txn");
     Metadata::new(&config, txn, at(THEN * 1_000_000 + 500_000))
 }
