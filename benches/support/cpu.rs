@@ -1,0 +1,36 @@
+//! Processor time, which other processes on the machine disturb less than the
+//! time on the wall.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Runs `work`; returns what it returns and the processor time that this thread
+/// spent on it.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = now();
+    let result = work();
+    (result, now().saturating_sub(before))
+}
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
+/// Runs the contenders in turns, `rounds` times; returns the least time of each.
+pub fn least<const N: usize>(
+    rounds: usize,
+    mut contenders: [&mut dyn FnMut(); N],
+) -> [Duration; N] {
+    let mut least = [Duration::MAX; N];
+    for _ in 0..rounds {
+        for (contender, least) in contenders.iter_mut().zip(&mut least) {
+            *least = timed(contender).1.min(*least);
+        }
+    }
+    least
+}
