@@ -17,10 +17,9 @@ pub fn measure() -> Vec<Budget> {
             let ranges = ranges(count, order);
             let [ours, theirs] = least(
                 ROUNDS,
-                [
-                    &mut || drop(black_box(sets::ours(&ranges))),
-                    &mut || drop(black_box(sets::rangemap(&ranges))),
-                ],
+                [&mut || drop(black_box(sets::ours(&ranges))), &mut || {
+                    drop(black_box(sets::rangemap(&ranges)))
+                }],
             );
             budgets.push(Budget {
                 name: format!("set_{}_{}k", order.name(), count / 1000),

@@ -1,19 +1,18 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::call::Call;
-use super::connect::wrong_store;
 use super::core::{Core, Stop, store_error};
 use super::listing::Listings;
 use super::policy::Place;
+use super::reads::Reads;
 use super::retry::{Asked, Entry, EntryState, RetryBook};
 use super::session::Session;
-use super::shelf::{Shelf, TaskState};
+use super::shelf::{Shelf, Slot, TaskState, Tiling, sweep};
 use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::range::{KeyRange, KeyRangeSet};
-use crate::region::{Claim, RegionError, RegionErrorKind, RegionId, Store, StoreId};
-use crate::time::Timestamp;
+use crate::region::{RegionError, RegionErrorKind, RegionId, Store, StoreId};
 
 /// The longest delay that a busy store can ask for.
 const BUSY_MAX: Duration = Duration::from_secs(60);
@@ -26,7 +25,7 @@ pub(super) struct Asking {
     pub(super) proven: KeyRangeSet,
     pub(super) retry: RetryBook,
     pub(super) listings: Listings,
-    pub(super) reads: BTreeMap<RequestId, ReadBatch>,
+    pub(super) reads: Reads,
     /// Regions proven now.
     pub(super) confirmed: u64,
     /// Numbers from here on came after the last proof.
@@ -37,14 +36,6 @@ pub(super) struct Asking {
     pub(super) store_list_completed: Option<RequestId>,
     /// The slowest proofs so far, slowest first.
     pub(super) slowest: Vec<(RegionId, StoreId, Duration)>,
-}
-
-/// A batch of leader reads in flight.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct ReadBatch {
-    pub(super) store_id: StoreId,
-    pub(super) progress: Timestamp,
-    pub(super) left: BTreeSet<RegionId>,
 }
 
 /// How a range's failure is to be followed up.
@@ -101,16 +92,14 @@ impl Asking {
             self.fail(core, &target, "not looked at yet", follow_up);
             return;
         }
-        let mut claimed = KeyRangeSet::new();
         for shelf in self.shelves.values_mut() {
-            for id in shelf.ids_by_start() {
-                shelf.make_ready(id, core.now);
-                if let Some(task) = shelf.get(id) {
-                    claimed.insert(&task.range);
-                }
-            }
+            shelf.make_all_ready();
         }
-        for gap in claimed.gaps(&target).collect::<Vec<_>>() {
+        let mut claimed = Tiling::new(target);
+        for (_, shelf, slot) in sweep(&self.shelves) {
+            claimed.add(&shelf.range(slot));
+        }
+        for gap in claimed.into_gaps() {
             self.fail(
                 core,
                 &gap,
@@ -186,13 +175,13 @@ impl Asking {
             .shelves
             .get_mut(&store)
             .and_then(|shelf| shelf.remove(id));
-        if let Some(task) = removed {
+        if let Some((task, range)) = removed {
             let text = format!("region {id} at store {store}: {cause}");
             let follow_up = FollowUp {
                 failed: Some((store, id, task.epoch)),
                 ..follow_up
             };
-            self.fail(core, &task.range, &text, follow_up);
+            self.fail(core, &range, &text, follow_up);
         }
     }
 
@@ -216,17 +205,14 @@ impl Asking {
             core.ignore();
             return;
         }
-        let waiting = shelf
-            .get(id)
-            .filter(|task| task.state == TaskState::Waiting)
-            .map(|task| (task.epoch, task.range.clone()));
-        let Some((asked, range)) = waiting else {
+        let waiting = shelf.get(id);
+        let Some(task) = waiting.filter(|task| task.state == TaskState::Waiting) else {
             core.ignore();
             return;
         };
-        shelf.end_wait(id);
+        shelf.end_wait(task.slot);
         core.note_move();
-        if target.is_none() || epoch != asked {
+        if target.is_none() || epoch != task.epoch {
             self.task_failed(
                 core,
                 store.id,
@@ -237,22 +223,22 @@ impl Asking {
             return;
         }
         match result {
-            Ok(()) => self.wait_confirmed(core, store.id, id, &range),
+            Ok(()) => self.wait_confirmed(core, store.id, task.slot),
             Err(error) => self.refused(core, store, id, &error),
         }
     }
 
-    fn wait_confirmed(&mut self, core: &mut Core, store: StoreId, id: RegionId, range: &KeyRange) {
-        let covered = self.proven.covers(range);
+    fn wait_confirmed(&mut self, core: &mut Core, store: StoreId, slot: Slot) {
         let Some(shelf) = self.shelves.get_mut(&store) else {
             return;
         };
-        if covered {
+        if self.proven.covers(&shelf.range(slot)) {
+            shelf.make_idle(slot);
             return;
         }
         match core.config.proof {
-            Proof::Read => shelf.make_confirmed(id),
-            Proof::Claims => self.prove(core, store, id),
+            Proof::Read => shelf.make_confirmed(slot),
+            Proof::Claims => self.prove(core, store, slot),
         }
     }
 
@@ -265,34 +251,31 @@ impl Asking {
         answer: &crate::region::ReadAnswer,
     ) {
         let id = answer.region_id;
-        let Some(batch) = self.reads.get_mut(&request) else {
+        let Some(store_id) = self.reads.store_of(request) else {
             core.ignore();
             return;
         };
-        let store_id = batch.store_id;
-        let fits = self
+        let task = self
             .shelves
             .get(&store_id)
-            .and_then(|shelf| shelf.get(id))
-            .is_some_and(|task| {
-                task.state == TaskState::Reading(request) && task.epoch == answer.epoch
-            });
-        if !fits || !batch.left.contains(&id) {
+            .and_then(|shelf| {
+                shelf
+                    .get(id)
+                    .filter(|task| shelf.read_of(task.slot) == Some(request))
+            })
+            .filter(|task| task.epoch == answer.epoch && self.reads.has(request, id));
+        let Some(task) = task else {
             core.ignore();
             return;
-        }
-        batch.progress = core.now;
-        batch.left.remove(&id);
-        if batch.left.is_empty() {
-            self.reads.remove(&request);
-        }
+        };
+        self.reads.end_one(request, id, core.now);
         core.note_move();
         match &answer.result {
             Ok(()) => {
                 if let Some(shelf) = self.shelves.get_mut(&store_id) {
-                    shelf.end_read(id);
+                    shelf.end_read(task.slot);
                 }
-                self.prove(core, store_id, id);
+                self.prove(core, store_id, task.slot);
             }
             Err(error) => {
                 if let Some(book) = session.stores.get(&store_id) {
@@ -303,29 +286,27 @@ impl Asking {
     }
 
     /// Takes in a proof.
-    fn prove(&mut self, core: &mut Core, store: StoreId, id: RegionId) {
+    fn prove(&mut self, core: &mut Core, store: StoreId, slot: Slot) {
         let Some(shelf) = self.shelves.get_mut(&store) else {
             return;
         };
-        let Some(task) = shelf.get_mut(id) else {
+        let Some(task) = shelf.task(slot) else {
             return;
         };
-        if self.proven.covers(&task.range) {
+        let range = shelf.range(slot);
+        if self.proven.covers(&range) {
             // Another store proved it first; this one stays a mere claim.
-            task.state = TaskState::Idle;
+            shelf.make_idle(slot);
             return;
         }
-        task.state = TaskState::Proven;
-        let range = task.range.clone();
-        let took = core
-            .now
-            .saturating_duration_since(task.first_asked.unwrap_or(core.now));
-        shelf.last_proof = Some(core.now);
+        let first_asked = shelf.first_asked(slot).unwrap_or(core.now);
+        let took = core.now.saturating_duration_since(first_asked);
+        shelf.make_proven(slot, core.now);
         self.proven.insert(&range);
         self.retry.note_progress(&range, &self.proven);
         self.confirmed += 1;
         self.last_proof = Some(core.mark());
-        note_slowest(&mut self.slowest, (id, store, took));
+        note_slowest(&mut self.slowest, (task.id, store, took));
     }
 
     /// A store said no to a wait or a read.
@@ -362,16 +343,15 @@ impl Asking {
     /// A batch of reads failed, or was left unanswered: what it had not
     /// answered counts as refused.
     pub(super) fn reads_failed(&mut self, core: &mut Core, request: RequestId, cause: &str) {
-        let Some(batch) = self.reads.remove(&request) else {
+        let Some(batch) = self.reads.take(request) else {
             return;
         };
         for id in batch.left {
-            let reading = self
-                .shelves
-                .get(&batch.store_id)
-                .and_then(|shelf| shelf.get(id))
-                .is_some_and(|task| task.state == TaskState::Reading(request));
-            if reading {
+            let is_reading = self.shelves.get(&batch.store_id).is_some_and(|shelf| {
+                let task = shelf.get(id);
+                task.is_some_and(|task| shelf.read_of(task.slot) == Some(request))
+            });
+            if is_reading {
                 let follow_up = FollowUp {
                     early: false,
                     ..FollowUp::early(batch.store_id)
@@ -391,8 +371,8 @@ impl Asking {
     ) {
         if self.store_list.is(request) {
             self.store_list_failed(core, failure);
-        } else if let Some(batch) = self.reads.get(&request) {
-            let book = session.stores.get(&batch.store_id);
+        } else if let Some(store) = self.reads.store_of(request) {
+            let book = session.stores.get(&store);
             if book.is_some_and(|book| core.judge(&book.store, failure, Place::Call)) {
                 self.reads_failed(core, request, &failure.message);
             }
@@ -402,124 +382,6 @@ impl Asking {
             }
         } else {
             self.scan_failed(core, request, failure);
-        }
-    }
-
-    /// Takes in all claims of a complete listing of a store.
-    pub(super) fn apply_listing(
-        &mut self,
-        core: &mut Core,
-        session: &Session,
-        store_id: StoreId,
-        request: RequestId,
-        claims: &[Claim],
-    ) {
-        let Some(book) = session.stores.get(&store_id) else {
-            return;
-        };
-        if let Some(shelf) = self.shelves.get_mut(&store_id) {
-            for (_, task) in shelf.iter_mut() {
-                task.claimed = false;
-            }
-        }
-        for claim in claims {
-            let Some(peer) = claim.region.peer_on(store_id) else {
-                core.stop(Stop::Fail(wrong_store(&book.store, &claim.region)));
-                return;
-            };
-            if claim.region.range.overlaps(&core.config.target) {
-                self.apply_claim(core, session, store_id, request, claim, peer.id);
-            }
-        }
-        self.drop_unclaimed(core, store_id);
-    }
-
-    fn apply_claim(
-        &mut self,
-        core: &mut Core,
-        session: &Session,
-        store_id: StoreId,
-        request: RequestId,
-        claim: &Claim,
-        peer_id: crate::region::PeerId,
-    ) {
-        let has_stranger = claim
-            .region
-            .peers
-            .iter()
-            .any(|peer| peer.role.is_voter() && !session.stores.contains_key(&peer.store_id));
-        if has_stranger {
-            self.store_list_wanted = Some(core.mark());
-        }
-        let id = claim.region.id;
-        let shelf = self.shelves.entry(store_id).or_default();
-        let mut replaced = None;
-        let known = shelf.get(id).is_some_and(|task| task.matches(claim));
-        if !known {
-            replaced = shelf.remove(id);
-            shelf.put(claim, peer_id);
-        }
-        if let Some(task) = shelf.get_mut(id) {
-            task.claimed = true;
-            task.peer_id = peer_id;
-            task.seen = (!claim.has_pending_admin && !has_stranger).then_some(request);
-        }
-        if let Some(task) = &replaced
-            && task.state == TaskState::Proven
-        {
-            self.confirmed = self.confirmed.saturating_sub(1);
-        }
-        let asked = (store_id, id, claim.region.epoch);
-        if !known
-            && core.config.proof == Proof::Read
-            && !self.proven.covers(&claim.region.range)
-            && !self.retry.is_resting(&claim.region.range, &asked)
-        {
-            shelf.make_ready(id, core.now);
-        }
-        if let Some(task) = replaced {
-            let mut left = KeyRangeSet::new();
-            left.insert(&task.range);
-            if self.is_live(store_id, id) {
-                left.remove(&claim.region.range);
-            }
-            for rest in left.iter().collect::<Vec<_>>() {
-                self.fail(
-                    core,
-                    &rest,
-                    "the region has changed",
-                    FollowUp::early(store_id),
-                );
-            }
-        }
-    }
-
-    fn is_live(&self, store_id: StoreId, id: RegionId) -> bool {
-        self.shelves
-            .get(&store_id)
-            .and_then(|shelf| shelf.get(id))
-            .is_some_and(super::shelf::Task::is_live)
-    }
-
-    /// Drops what the store claims no more, save what is in flight or proven.
-    fn drop_unclaimed(&mut self, core: &mut Core, store_id: StoreId) {
-        let Some(shelf) = self.shelves.get_mut(&store_id) else {
-            return;
-        };
-        let gone: Vec<_> = shelf
-            .iter()
-            .filter(|(_, task)| !task.claimed && task.state != TaskState::Proven)
-            .map(|(id, task)| (id, task.state, task.range.clone()))
-            .collect();
-        for (id, state, range) in gone {
-            let in_flight = matches!(state, TaskState::Waiting | TaskState::Reading(_));
-            if !in_flight && let Some(shelf) = self.shelves.get_mut(&store_id) {
-                shelf.remove(id);
-            }
-            if state != TaskState::Idle {
-                let text = format!("region {id} is no longer claimed by store {store_id}");
-                self.fail(core, &range, &text, FollowUp::early(store_id));
-            }
         }
     }
 
@@ -542,8 +404,7 @@ impl Asking {
 
 /// Returns the region that an answer without a region can only be for.
 fn nameless(shelf: &Shelf) -> Option<(RegionId, crate::region::RegionEpoch)> {
-    let id = shelf.only_wait()?;
-    shelf.get(id).map(|task| (id, task.epoch))
+    shelf.only_wait().map(|task| (task.id, task.epoch))
 }
 
 fn broken_answer(store: &Store) -> Error {

@@ -209,7 +209,7 @@ impl Connect {
                 return;
             };
             if claim.region.range.overlaps(&core.config.target) {
-                dial.shelf.put(claim, peer.id);
+                dial.shelf.collect(claim, peer.id);
             }
             for voter in claim
                 .region
@@ -221,6 +221,7 @@ impl Connect {
             }
         }
         if done {
+            dial.shelf.seal();
             dial.probe.finish();
             dial.probed = true;
             self.step(core);

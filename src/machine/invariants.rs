@@ -1,6 +1,7 @@
 use super::asking::Asking;
 use super::core::Core;
 use super::phase::Phase;
+use super::shelf::Task;
 use super::{Machine, Proof};
 use crate::range::KeyRangeSet;
 
@@ -57,14 +58,15 @@ fn time_is_used_up(machine: &Machine) -> Result<(), String> {
 fn proofs_are_covered(asking: &Asking) -> Result<(), String> {
     let mut proven = 0;
     for (store, shelf) in &asking.shelves {
-        for (id, task) in shelf.iter() {
+        for task in shelf.iter() {
             if task.state != super::shelf::TaskState::Proven {
                 continue;
             }
             proven += 1;
-            if !asking.proven.overlaps(&task.range) {
+            if !asking.proven.overlaps(&shelf.range(task.slot)) {
                 return Err(format!(
-                    "region {id} at store {store} is proven but not covered"
+                    "region {} at store {store} is proven but not covered",
+                    task.id
                 ));
             }
         }
@@ -85,14 +87,9 @@ fn nothing_is_forgotten(core: &Core, asking: &Asking) -> Result<(), String> {
     for entry in asking.retry.iter().filter(|entry| entry.is_active()) {
         known.insert(&entry.range);
     }
-    for task in asking
-        .shelves
-        .values()
-        .flat_map(|shelf| shelf.iter())
-        .map(|(_, task)| task)
-    {
-        if task.is_live() {
-            known.insert(&task.range);
+    for shelf in asking.shelves.values() {
+        for task in shelf.iter().filter(Task::is_live) {
+            known.insert(&shelf.range(task.slot));
         }
     }
     match known.first_gap(&core.config.target) {

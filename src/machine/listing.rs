@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::call::Call;
 use super::core::Core;
@@ -6,7 +6,7 @@ use super::normal::Normalizer;
 use super::session::Session;
 use super::timer::{Timer, Timers};
 use super::{Effect, RequestId};
-use crate::region::{Claim, StoreId};
+use crate::region::{Claim, RegionId, StoreId};
 use crate::time::Timestamp;
 
 /// The listings of the stores' claims: at most one at a time per store, and no
@@ -17,8 +17,12 @@ pub(super) struct Listings(BTreeMap<StoreId, Listing>);
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Listing {
     call: Call,
-    /// What came so far and has to be compared when the listing is complete.
-    claims: Vec<Claim>,
+    /// What came so far that the store's shelf does not know just so, and the
+    /// regions of it.
+    kept: Vec<Claim>,
+    kept_ids: BTreeSet<RegionId>,
+    /// Whether a voter on a store that takes no part was seen.
+    has_stranger: bool,
     /// A listing with this number or a later one is wanted.
     wanted: Option<RequestId>,
     /// The number of the last complete listing.
@@ -31,6 +35,14 @@ impl Listing {
     fn is_wanted(&self) -> bool {
         self.wanted
             .is_some_and(|mark| self.completed.is_none_or(|number| number < mark))
+    }
+
+    fn take_kept(&mut self) -> (Vec<Claim>, bool) {
+        self.kept_ids.clear();
+        (
+            std::mem::take(&mut self.kept),
+            std::mem::take(&mut self.has_stranger),
+        )
     }
 }
 
@@ -61,7 +73,6 @@ impl Listings {
             if !listing.is_wanted() || !listing.call.is_idle() || rests {
                 continue;
             }
-            listing.claims.clear();
             let request = listing.call.start(core);
             core.emit(Effect::ListClaims {
                 request,
@@ -70,44 +81,66 @@ impl Listings {
         }
     }
 
-    /// Takes in a part of a listing. Returns the store, and all the claims once
-    /// they are complete; `None` when the listing is not under way.
-    pub(super) fn add(
-        &mut self,
-        core: &mut Core,
-        request: RequestId,
-        claims: Vec<Claim>,
-        done: bool,
-    ) -> Option<(StoreId, Option<Vec<Claim>>)> {
+    /// Notes that a part of a listing came. Returns the store, `None` when the
+    /// listing is not under way.
+    pub(super) fn note_part(&mut self, core: &Core, request: RequestId) -> Option<StoreId> {
         let (id, listing) = self
             .0
             .iter_mut()
             .find(|(_, listing)| listing.call.is(request))?;
         listing.call.note_progress(core.now);
-        if listing.claims.is_empty() {
-            listing.claims = claims;
-        } else {
-            listing.claims.extend(claims);
+        Some(*id)
+    }
+
+    /// Keeps a claim until the listing of its store is complete.
+    pub(super) fn keep(&mut self, store: StoreId, claim: Claim) {
+        if let Some(listing) = self.0.get_mut(&store) {
+            listing.kept_ids.insert(claim.region.id);
+            listing.kept.push(claim);
         }
-        if !done {
-            return Some((*id, None));
+    }
+
+    /// Returns whether a claim of that region is kept.
+    pub(super) fn keeps(&self, store: StoreId, id: RegionId) -> bool {
+        self.0
+            .get(&store)
+            .is_some_and(|listing| listing.kept_ids.contains(&id))
+    }
+
+    /// Notes that the listing under way saw a voter on a store that takes no
+    /// part.
+    pub(super) fn note_stranger(&mut self, store: StoreId) {
+        if let Some(listing) = self.0.get_mut(&store) {
+            listing.has_stranger = true;
         }
+    }
+
+    /// Ends a listing that is complete. Returns the claims that were kept, and
+    /// whether it saw a voter on a store that takes no part.
+    pub(super) fn complete(&mut self, core: &Core, store: StoreId) -> (Vec<Claim>, bool) {
+        let Some(listing) = self.0.get_mut(&store) else {
+            return (Vec::new(), false);
+        };
         let took = listing
             .call
             .sent()
             .map(|sent| core.now.saturating_duration_since(sent));
         listing.not_before = took.map(|took| core.now + took);
+        listing.completed = listing.call.request();
         listing.call.finish();
-        listing.completed = Some(request);
-        Some((*id, Some(std::mem::take(&mut listing.claims))))
+        listing.take_kept()
     }
 
-    /// Notes that a listing failed: it is repeated after a backoff.
-    pub(super) fn fail(&mut self, core: &mut Core, request: RequestId) {
-        if let Some(listing) = self.0.values_mut().find(|listing| listing.call.is(request)) {
-            listing.claims.clear();
-            listing.call.fail(core);
-        }
+    /// Notes that a listing failed: it is repeated after a backoff. Returns its
+    /// store.
+    pub(super) fn fail(&mut self, core: &mut Core, request: RequestId) -> Option<StoreId> {
+        let (id, listing) = self
+            .0
+            .iter_mut()
+            .find(|(_, listing)| listing.call.is(request))?;
+        listing.take_kept();
+        listing.call.fail(core);
+        Some(*id)
     }
 
     /// Returns the store of a listing that is under way.
@@ -151,7 +184,9 @@ impl Listings {
             }
             let Listing {
                 call,
-                claims: _,
+                kept: _,
+                kept_ids: _,
+                has_stranger: _,
                 wanted,
                 completed,
                 not_before,

@@ -23,26 +23,31 @@ impl Asking {
     pub(super) fn expire_looks(&mut self, core: &mut Core) {
         let mark = core.mark();
         for start in self.retry.due(core.now) {
-            if let Some(entry) = self.retry.get_mut(&start) {
-                entry.state = EntryState::Queued { mark };
-            }
+            self.retry.set_state(&start, EntryState::Queued { mark });
         }
+        let latest = core.now;
         let timeout = core.config.call_timeout;
-        let now = core.now;
-        let overdue = self.retry.starts_where(
-            |entry| matches!(entry.state, EntryState::Scanning { sent, .. } if sent + timeout <= now),
-        );
-        for start in overdue {
-            self.list_all(&start);
+        let overdue: Vec<Key> = self
+            .retry
+            .scanning()
+            .filter(|entry| {
+                matches!(entry.state, EntryState::Scanning { sent, .. } if sent + timeout <= latest)
+            })
+            .map(|entry| entry.range.start().clone())
+            .collect();
+        for start in &overdue {
+            self.list_all(start);
         }
         for request in self.listings.expire(core) {
-            self.listings.fail(core, request);
+            self.fail_listing(core, request);
         }
-        self.finish_looks(core);
+        if !overdue.is_empty() {
+            self.finish_looks(core);
+        }
     }
 
     pub(super) fn look_timers(&self, core: &Core, timers: &mut Timers) {
-        for entry in self.retry.iter() {
+        for entry in self.retry.scanning() {
             if let EntryState::Scanning { request, sent, .. } = entry.state {
                 timers.add(sent + core.config.call_timeout, Timer::Scan(request));
             }
@@ -52,18 +57,9 @@ impl Asking {
     /// Starts as many scans as may be under way.
     pub(super) fn run_queue(&mut self, core: &mut Core) {
         self.retry.join_queued();
-        let queued = self
-            .retry
-            .starts_where(|entry| matches!(entry.state, EntryState::Queued { .. }));
-        if queued.is_empty() {
-            return;
-        }
-        let mut scanning = self
-            .retry
-            .iter()
-            .filter(|entry| matches!(entry.state, EntryState::Scanning { .. }))
-            .count();
-        for start in queued {
+        let mut scanning = self.retry.scans();
+        // Each takes at least one scan, so there is no use for more.
+        for start in self.retry.queued(SCANS_MAX.saturating_sub(scanning)) {
             if scanning >= SCANS_MAX {
                 return;
             }
@@ -97,13 +93,13 @@ impl Asking {
         request: RequestId,
         regions: &[ScannedRegion],
     ) {
-        let Some(start) = self.scanning(request) else {
+        let Some(start) = self.retry.scanned_by(request) else {
             core.ignore();
             return;
         };
         core.pd_failure = None;
         self.cut_at_page_end(core.config.page_size, &start, regions);
-        let Some(entry) = self.retry.get_mut(&start) else {
+        let Some(entry) = self.retry.get(&start) else {
             return;
         };
         let mut told = KeyRangeSet::new();
@@ -176,7 +172,7 @@ impl Asking {
 
     /// PD gave no answer: all stores are asked.
     pub(super) fn scan_failed(&mut self, core: &mut Core, request: RequestId, failure: &Failure) {
-        let Some(start) = self.scanning(request) else {
+        let Some(start) = self.retry.scanned_by(request) else {
             core.ignore();
             return;
         };
@@ -197,26 +193,20 @@ impl Asking {
         stores: BTreeSet<StoreId>,
         named: BTreeMap<RegionId, StoreId>,
     ) {
-        if let Some(entry) = self.retry.get_mut(start)
-            && let EntryState::Scanning { mark, .. } = entry.state
-        {
-            for store in &stores {
-                self.listings.want(*store, mark);
-            }
-            entry.state = EntryState::Listing {
-                mark,
-                stores,
-                named,
-            };
+        let Some(EntryState::Scanning { mark, .. }) =
+            self.retry.get(start).map(|entry| entry.state.clone())
+        else {
+            return;
+        };
+        for store in &stores {
+            self.listings.want(*store, mark);
         }
-    }
-
-    fn scanning(&self, request: RequestId) -> Option<Key> {
-        self.retry
-            .starts_where(
-                |entry| matches!(entry.state, EntryState::Scanning { request: id, .. } if id == request),
-            )
-            .pop()
+        let state = EntryState::Listing {
+            mark,
+            stores,
+            named,
+        };
+        self.retry.set_state(start, state);
     }
 
     /// Takes in a part of a listing.
@@ -228,15 +218,16 @@ impl Asking {
         claims: Vec<Claim>,
         done: bool,
     ) {
-        match self.listings.add(core, request, claims, done) {
-            None => core.ignore(),
-            Some((_, None)) => core.note_move(),
-            Some((store, Some(claims))) => {
-                core.note_move();
-                core.store_failures.remove(&store);
-                self.apply_listing(core, session, store, request, &claims);
-                self.finish_looks(core);
-            }
+        let Some(store) = self.listings.note_part(core, request) else {
+            core.ignore();
+            return;
+        };
+        core.note_move();
+        self.take_claims(core, session, store, claims);
+        if done && !core.is_stopping() {
+            core.store_failures.remove(&store);
+            self.end_listing(core, session, store, request);
+            self.finish_looks(core);
         }
     }
 
@@ -249,20 +240,30 @@ impl Asking {
         failure: &Failure,
     ) {
         if core.judge(store, failure, Place::Call) {
-            self.listings.fail(core, request);
+            self.fail_listing(core, request);
+        }
+    }
+
+    fn fail_listing(&mut self, core: &mut Core, request: RequestId) {
+        if let Some(store) = self.listings.fail(core, request)
+            && let Some(shelf) = self.shelves.get_mut(&store)
+        {
+            shelf.forget_listing();
         }
     }
 
     /// Ends the looks whose listings are all there.
     pub(super) fn finish_looks(&mut self, core: &mut Core) {
         let listings = &self.listings;
-        let finished = self.retry.starts_where(|entry| match &entry.state {
+        let is_finished = |entry: &&Entry| match &entry.state {
             EntryState::Listing { mark, stores, .. } => stores
                 .iter()
                 .all(|store| listings.is_complete_since(*store, *mark)),
             _ => false,
-        });
-        for start in finished {
+        };
+        let finished = self.retry.listing().filter(is_finished);
+        let starts: Vec<Key> = finished.map(|entry| entry.range.start().clone()).collect();
+        for start in starts {
             if let Some(entry) = self.retry.remove(&start) {
                 self.finish_look(core, entry);
             }
@@ -314,29 +315,28 @@ impl Asking {
     ) -> KeyRangeSet {
         let mut claimers = Vec::new();
         for (store, shelf) in &self.shelves {
-            for id in shelf.overlapping(part) {
-                if shelf.get(id).is_some_and(|task| task.claimed) {
-                    claimers.push((*store, id));
+            for task in shelf.overlapping(part) {
+                if task.claimed {
+                    claimers.push((*store, task));
                 }
             }
         }
         let mut served = KeyRangeSet::new();
-        for (store, id) in &claimers {
+        for (store, task) in &claimers {
             let may_ask = (core.config.proof == Proof::Read
-                || (named.get(id) == Some(store) && self.is_only_claimer(*store, *id)))
-                && !self.is_resting(*store, *id);
+                || (named.get(&task.id) == Some(store) && self.is_only_claimer(*store, task)))
+                && !self.is_resting(*store, task);
             let Some(shelf) = self.shelves.get_mut(store) else {
                 continue;
             };
-            let state = shelf.get(*id).map(|task| task.state);
-            if may_ask && matches!(state, Some(TaskState::Idle | TaskState::Proven)) {
-                if state == Some(TaskState::Proven) {
+            if may_ask && matches!(task.state, TaskState::Idle | TaskState::Proven) {
+                if task.state == TaskState::Proven {
                     self.confirmed = self.confirmed.saturating_sub(1);
                 }
-                shelf.make_ready(*id, core.now);
+                shelf.make_ready(task.slot, core.now);
             }
-            if let Some(task) = shelf.get(*id).filter(|task| task.is_live()) {
-                served.insert(&task.range);
+            if shelf.task(task.slot).is_some_and(|task| task.is_live()) {
+                served.insert(&shelf.range(task.slot));
             }
         }
         served
@@ -344,25 +344,22 @@ impl Asking {
 
     /// Returns whether the claim reaches into another range whose backoff it is
     /// the cause of.
-    fn is_resting(&self, store: StoreId, id: RegionId) -> bool {
-        self.shelves
-            .get(&store)
-            .and_then(|shelf| shelf.get(id))
-            .is_some_and(|task| self.retry.is_resting(&task.range, &(store, id, task.epoch)))
+    fn is_resting(&self, store: StoreId, task: &Task) -> bool {
+        self.shelves.get(&store).is_some_and(|shelf| {
+            let asked = (store, task.id, task.epoch);
+            self.retry.is_resting(&shelf.range(task.slot), &asked)
+        })
     }
 
-    fn is_only_claimer(&self, store: StoreId, id: RegionId) -> bool {
-        let Some(task) = self.shelves.get(&store).and_then(|shelf| shelf.get(id)) else {
+    fn is_only_claimer(&self, store: StoreId, task: &Task) -> bool {
+        let Some(range) = self.shelves.get(&store).map(|shelf| shelf.range(task.slot)) else {
             return false;
         };
-        let others = self.shelves.iter().flat_map(|(other, shelf)| {
-            shelf
-                .overlapping(&task.range)
-                .into_iter()
-                .filter(move |other_id| (*other, *other_id) != (store, id))
-                .filter_map(|other_id| shelf.get(other_id))
+        let mut others = self.shelves.iter().flat_map(|(other, shelf)| {
+            let tasks = shelf.overlapping(&range).into_iter();
+            tasks.filter(move |found| (*other, found.id) != (store, task.id))
         });
-        task.seen.is_some() && !others.into_iter().any(Task::is_claimed)
+        task.clean && !others.any(|other| other.claimed)
     }
 }
 

@@ -31,6 +31,7 @@
 
 mod asking;
 mod call;
+mod claims;
 mod config;
 mod connect;
 mod core;
@@ -47,6 +48,7 @@ mod outcome;
 mod phase;
 mod policy;
 mod pump;
+mod reads;
 mod release;
 mod report;
 mod retry;

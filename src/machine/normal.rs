@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::asking::{Asking, ReadBatch};
+use super::asking::Asking;
 use super::{Config, Effect, Machine, RequestId};
 use crate::error::{Error, Failure};
 use crate::time::Timestamp;
@@ -288,15 +288,7 @@ impl Asking {
         for shelf in shelves.values_mut() {
             shelf.normalize(to);
         }
-        to.keys(reads);
-        for batch in reads.values_mut() {
-            let ReadBatch {
-                store_id: _,
-                progress,
-                left: _,
-            } = batch;
-            to.instant(progress);
-        }
+        reads.normalize(to);
         retry.normalize(to);
         listings.normalize(to);
         store_list.normalize(to);

@@ -1,109 +1,30 @@
-use super::asking::{Asking, FollowUp, ReadBatch};
+use super::Effect;
+use super::asking::{Asking, FollowUp};
 use super::core::Core;
-use super::session::Session;
-use super::shelf::TaskState;
+use super::reads::Reads;
+use super::session::{Session, StoreBook};
+use super::shelf::{Shelf, TaskState};
 use super::timer::{Timer, Timers};
-use super::{Effect, Proof};
-use crate::region::{ReadTarget, StoreId, WaitTarget};
+use crate::range::KeyRangeSet;
+use crate::region::{ReadTarget, WaitTarget};
 
 /// Sending: what is ready goes out as far as the windows allow.
 impl Asking {
     /// Hands out all waits, reads, scans, listings and lists that are due.
     pub(super) fn pump(&mut self, core: &mut Core, session: &Session) {
-        let stores: Vec<_> = session.stores.keys().copied().collect();
-        for store in stores {
-            self.pump_waits(core, session, store);
-            self.pump_reads(core, session, store);
+        for (store, shelf) in &mut self.shelves {
+            if shelf.ready.is_empty() && shelf.confirmed.is_empty() {
+                continue;
+            }
+            if let Some(book) = session.stores.get(store) {
+                pump_waits(core, book, shelf, &self.proven);
+                pump_reads(core, book, shelf, &mut self.reads);
+            }
         }
         self.catch_leftovers(core);
         self.run_queue(core);
         self.listings.start(core, session, false);
         self.pump_store_list(core);
-    }
-
-    fn pump_waits(&mut self, core: &mut Core, session: &Session, store: StoreId) {
-        let (Some(shelf), Some(book)) = (self.shelves.get_mut(&store), session.stores.get(&store))
-        else {
-            return;
-        };
-        let mut regions = Vec::new();
-        while shelf.waits < core.config.window {
-            let Some(id) = shelf.ready.pop_front() else {
-                break;
-            };
-            let Some(task) = shelf.get_mut(id) else {
-                continue;
-            };
-            if task.state != TaskState::Ready {
-                continue;
-            }
-            if self.proven.covers(&task.range) {
-                task.state = TaskState::Idle;
-                continue;
-            }
-            task.state = TaskState::Waiting;
-            task.asked_at = core.now;
-            task.first_asked.get_or_insert(core.now);
-            regions.push(WaitTarget {
-                region_id: id,
-                epoch: task.epoch,
-            });
-            shelf.asked.push_back((core.now, id));
-            shelf.waits += 1;
-        }
-        if !regions.is_empty() {
-            core.emit(Effect::WaitApply {
-                stream: book.stream,
-                store_id: store,
-                regions,
-            });
-        }
-    }
-
-    fn pump_reads(&mut self, core: &mut Core, session: &Session, store: StoreId) {
-        let (Some(shelf), Some(book)) = (self.shelves.get_mut(&store), session.stores.get(&store))
-        else {
-            return;
-        };
-        if core.config.proof != Proof::Read || shelf.confirmed.is_empty() {
-            return;
-        }
-        let request = core.number();
-        let mut regions = Vec::new();
-        while shelf.reads < core.config.window {
-            let Some(id) = shelf.confirmed.pop_front() else {
-                break;
-            };
-            let Some(task) = shelf.get_mut(id) else {
-                continue;
-            };
-            if task.state != TaskState::Confirmed {
-                continue;
-            }
-            task.state = TaskState::Reading(request);
-            regions.push(ReadTarget {
-                region_id: id,
-                epoch: task.epoch,
-                peer_id: task.peer_id,
-            });
-            shelf.reads += 1;
-        }
-        if regions.is_empty() {
-            return;
-        }
-        self.reads.insert(
-            request,
-            ReadBatch {
-                store_id: store,
-                progress: core.now,
-                left: regions.iter().map(|target| target.region_id).collect(),
-            },
-        );
-        core.emit(Effect::LeaderRead {
-            request,
-            store: book.store.clone(),
-            regions,
-        });
     }
 
     /// When nothing is under way the gaps of what is proven decide what is left
@@ -170,12 +91,12 @@ impl Asking {
                 if !due {
                     break;
                 }
-                if let Some((_, id)) = shelf.asked.pop_front()
-                    && let Some(task) = shelf.get_mut(id)
+                if let Some((_, slot)) = shelf.asked.pop_front()
+                    && let Some(task) = shelf.task(slot)
                 {
-                    task.asked_at = core.now;
-                    overdue.push((*store, id, task.range.clone()));
-                    shelf.asked.push_back((core.now, id));
+                    shelf.note_asked(slot, core.now);
+                    overdue.push((*store, task.id, shelf.range(slot)));
+                    shelf.asked.push_back((core.now, slot));
                 }
             }
             shelf.trim_asked();
@@ -190,12 +111,7 @@ impl Asking {
     }
 
     fn expire_reads(&mut self, core: &mut Core) {
-        let overdue: Vec<_> = self
-            .reads
-            .iter()
-            .filter(|(_, batch)| batch.progress + core.config.read_timeout <= core.now)
-            .map(|(request, _)| *request)
-            .collect();
+        let overdue = self.reads.overdue(core.config.read_timeout, core.now);
         for request in overdue {
             let text = format!(
                 "the leader read is unanswered for {:?}",
@@ -214,11 +130,8 @@ impl Asking {
                 Timer::Ask(*id),
             );
         }
-        for (request, batch) in &self.reads {
-            timers.add(
-                batch.progress + core.config.read_timeout,
-                Timer::Read(*request),
-            );
+        if let Some((progress, request)) = self.reads.oldest() {
+            timers.add(progress + core.config.read_timeout, Timer::Read(request));
         }
         timers.add_some(self.retry.next_due(), Timer::Retry);
         self.look_timers(core, timers);
@@ -228,4 +141,71 @@ impl Asking {
             Timer::StoreList,
         );
     }
+}
+
+/// Asks as many regions as the window allows.
+fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &KeyRangeSet) {
+    let mut regions = Vec::new();
+    while shelf.waits < core.config.window {
+        let Some(slot) = shelf.ready.pop_front() else {
+            break;
+        };
+        let Some(task) = shelf.task(slot) else {
+            continue;
+        };
+        if task.state != TaskState::Ready {
+            continue;
+        }
+        if proven.covers(&shelf.range(slot)) {
+            shelf.make_idle(slot);
+            continue;
+        }
+        shelf.begin_wait(slot, core.now);
+        regions.push(WaitTarget {
+            region_id: task.id,
+            epoch: task.epoch,
+        });
+    }
+    if !regions.is_empty() {
+        core.emit(Effect::WaitApply {
+            stream: book.stream,
+            store_id: book.store.id,
+            regions,
+        });
+    }
+}
+
+/// Reads as many regions as the window allows.
+fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut Reads) {
+    let mut slots = Vec::new();
+    let mut regions = Vec::new();
+    while shelf.reads as usize + regions.len() < core.config.window as usize {
+        let Some(slot) = shelf.confirmed.pop_front() else {
+            break;
+        };
+        if let Some(task) = shelf.task(slot)
+            && task.state == TaskState::Confirmed
+        {
+            slots.push(slot);
+            regions.push(ReadTarget {
+                region_id: task.id,
+                epoch: task.epoch,
+                peer_id: task.peer_id,
+            });
+        }
+    }
+    if regions.is_empty() {
+        return;
+    }
+    let request = core.number();
+    for slot in slots {
+        shelf.begin_read(slot, request);
+    }
+    let ids = regions.iter().map(|target| target.region_id);
+    reads.begin(request, book.store.id, ids, core.now);
+    core.emit(Effect::LeaderRead {
+        request,
+        store: book.store.clone(),
+        regions,
+    });
 }

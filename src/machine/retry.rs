@@ -11,6 +11,12 @@ use crate::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct RetryBook {
     entries: BTreeMap<Key, Entry>,
+    /// The starts of the active entries by what is being done about them, so
+    /// that nobody has to look at all of them.
+    armed: BTreeSet<(Timestamp, Key)>,
+    queued: BTreeSet<Key>,
+    scanning: BTreeMap<RequestId, Key>,
+    listing: BTreeSet<Key>,
 }
 
 /// A range that failed.
@@ -98,7 +104,7 @@ impl RetryBook {
                 taken.insert(&entry.range);
                 continue;
             }
-            if let Some(entry) = self.entries.remove(&start) {
+            if let Some(entry) = self.remove(&start) {
                 self.put_back_outside(entry, range);
             }
         }
@@ -126,15 +132,68 @@ impl RetryBook {
 
     /// Adds an entry; its range must be free.
     pub(super) fn insert(&mut self, entry: Entry) {
-        self.entries.insert(entry.range.start().clone(), entry);
+        let start = entry.range.start().clone();
+        match &entry.state {
+            EntryState::Armed { due } => {
+                self.armed.insert((*due, start.clone()));
+            }
+            EntryState::Queued { .. } => {
+                self.queued.insert(start.clone());
+            }
+            EntryState::Scanning { request, .. } => {
+                self.scanning.insert(*request, start.clone());
+            }
+            EntryState::Listing { .. } => {
+                self.listing.insert(start.clone());
+            }
+            EntryState::Resting => {}
+        }
+        self.entries.insert(start, entry);
+    }
+
+    pub(super) fn remove(&mut self, start: &Key) -> Option<Entry> {
+        let entry = self.entries.remove(start)?;
+        match &entry.state {
+            EntryState::Armed { due } => {
+                self.armed.remove(&(*due, start.clone()));
+            }
+            EntryState::Queued { .. } => {
+                self.queued.remove(start);
+            }
+            EntryState::Scanning { request, .. } => {
+                self.scanning.remove(request);
+            }
+            EntryState::Listing { .. } => {
+                self.listing.remove(start);
+            }
+            EntryState::Resting => {}
+        }
+        Some(entry)
+    }
+
+    pub(super) fn set_state(&mut self, start: &Key, state: EntryState) {
+        if let Some(entry) = self.remove(start) {
+            self.insert(Entry { state, ..entry });
+        }
+    }
+
+    pub(super) fn get(&self, start: &Key) -> Option<&Entry> {
+        self.entries.get(start)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
     }
 
     /// Makes one entry of neighbors that are queued, so that what failed together
     /// is looked at together.
     pub(super) fn join_queued(&mut self) {
+        if self.queued.len() < 2 {
+            return;
+        }
         let mut joined: Vec<Entry> = Vec::new();
-        for start in self.starts_where(|entry| matches!(entry.state, EntryState::Queued { .. })) {
-            let Some(entry) = self.entries.remove(&start) else {
+        for start in self.queued.clone() {
+            let Some(entry) = self.remove(&start) else {
                 continue;
             };
             match joined.last_mut() {
@@ -145,18 +204,6 @@ impl RetryBook {
         for entry in joined {
             self.insert(entry);
         }
-    }
-
-    pub(super) fn remove(&mut self, start: &Key) -> Option<Entry> {
-        self.entries.remove(start)
-    }
-
-    pub(super) fn get_mut(&mut self, start: &Key) -> Option<&mut Entry> {
-        self.entries.get_mut(start)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
     }
 
     /// Notes what failed with all entries that overlap `range`.
@@ -208,47 +255,64 @@ impl RetryBook {
                 .get(&start)
                 .is_some_and(|entry| !entry.is_active() || proven.covers(&entry.range));
             if done {
-                self.entries.remove(&start);
+                self.remove(&start);
             }
         }
     }
 
     /// Returns the starts of the entries whose backoff is over.
     pub(super) fn due(&self, now: Timestamp) -> Vec<Key> {
-        self.starts_where(|entry| matches!(entry.state, EntryState::Armed { due } if due <= now))
-    }
-
-    /// Returns the starts of the entries for which `test` holds.
-    pub(super) fn starts_where(&self, test: impl Fn(&Entry) -> bool) -> Vec<Key> {
-        self.entries
+        self.armed
             .iter()
-            .filter(|(_, entry)| test(entry))
-            .map(|(start, _)| start.clone())
+            .take_while(|(due, _)| *due <= now)
+            .map(|(_, start)| start.clone())
             .collect()
     }
 
     /// Returns when the next backoff ends.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.entries
+        self.armed.first().map(|(due, _)| *due)
+    }
+
+    /// Returns the starts of the first entries that are queued.
+    pub(super) fn queued(&self, limit: usize) -> Vec<Key> {
+        self.queued.iter().take(limit).cloned().collect()
+    }
+
+    /// Returns the number of scans under way.
+    pub(super) fn scans(&self) -> usize {
+        self.scanning.len()
+    }
+
+    /// Returns the start of the entry for which PD is asked.
+    pub(super) fn scanned_by(&self, request: RequestId) -> Option<Key> {
+        self.scanning.get(&request).cloned()
+    }
+
+    /// Returns the entries for which PD is asked.
+    pub(super) fn scanning(&self) -> impl Iterator<Item = &Entry> {
+        self.scanning
             .values()
-            .filter_map(|entry| match entry.state {
-                EntryState::Armed { due } => Some(due),
-                _ => None,
-            })
-            .min()
+            .filter_map(|start| self.entries.get(start))
+    }
+
+    /// Returns the entries that wait for listings.
+    pub(super) fn listing(&self) -> impl Iterator<Item = &Entry> {
+        self.listing
+            .iter()
+            .filter_map(|start| self.entries.get(start))
     }
 
     /// Returns the number of active entries.
     pub(super) fn active(&self) -> u64 {
-        self.entries
-            .values()
-            .filter(|entry| entry.is_active())
-            .count() as u64
+        let active =
+            self.armed.len() + self.queued.len() + self.scanning.len() + self.listing.len();
+        active as u64
     }
 
     pub(super) fn normalize(&mut self, to: &mut Normalizer) {
-        let Self { entries } = self;
-        for entry in entries.values_mut() {
+        let entries = std::mem::take(self).entries;
+        for (_, mut entry) in entries {
             let Entry {
                 range: _,
                 tries: _,
@@ -256,7 +320,7 @@ impl RetryBook {
                 suspects: _,
                 failed: _,
                 cause,
-            } = entry;
+            } = &mut entry;
             cause.clear();
             match state {
                 EntryState::Armed { due } => to.instant(due),
@@ -272,6 +336,7 @@ impl RetryBook {
                 }
                 EntryState::Resting => {}
             }
+            self.insert(entry);
         }
     }
 
@@ -286,6 +351,10 @@ impl RetryBook {
                 return Err("two retry entries overlap".to_owned());
             }
             last = Some(&entry.range);
+        }
+        let active = self.entries.values().filter(|entry| entry.is_active());
+        if active.count() as u64 != self.active() {
+            return Err("the indexes of the retry book do not fit its entries".to_owned());
         }
         Ok(())
     }

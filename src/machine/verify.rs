@@ -2,11 +2,11 @@ use super::asking::{Asking, FollowUp};
 use super::core::{Core, Stop};
 use super::normal::Normalizer;
 use super::session::Session;
-use super::shelf::TaskState;
+use super::shelf::{Task, TaskState, Tiling, sweep};
 use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure};
-use crate::range::{KeyRange, KeyRangeSet};
-use crate::region::{RegionId, Store, StoreId};
+use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
+use crate::region::Store;
 
 /// Comparing what was proven with what the stores say now (rule R14), round by
 /// round until nothing differs.
@@ -125,34 +125,36 @@ impl Asking {
     /// Compares every claim of the listings with the number `mark` or later
     /// with what is proven.
     fn compare(&self, core: &Core, mark: RequestId) -> Comparison {
-        let mut matched = KeyRangeSet::new();
+        let mut matched = Tiling::new(core.config.target.clone());
+        let mut matched_to = EndKey::Bounded(Key::EMPTY);
         let mut round = Comparison {
             regions: 0,
             differing: KeyRangeSet::new(),
             cause: String::new(),
         };
-        for (store, shelf) in &self.shelves {
-            for id in shelf.ids_by_start() {
-                let Some(task) = shelf.get(id).filter(|task| task.claimed) else {
-                    continue;
-                };
-                let what = if task.seen.is_none_or(|number| number < mark) {
-                    "has an admin command pending, or a voter on a store that is not suspended"
-                } else if matched.overlaps(&task.range) {
-                    "is claimed by two stores, or overlaps another one"
-                } else if !self.is_proven(core, *store, id) {
-                    "is not what was proven there"
-                } else {
-                    matched.insert(&task.range);
-                    round.regions += 1;
-                    continue;
-                };
-                round.note(&task.range, || {
-                    format!("region {id} at store {store} {what}")
-                });
-            }
+        for (store, shelf, slot) in sweep(&self.shelves) {
+            let Some(task) = shelf.task(slot).filter(|task| task.claimed) else {
+                continue;
+            };
+            let range = shelf.range(slot);
+            let is_clean = task.clean && shelf.listed.is_some_and(|number| number >= mark);
+            let what = if !is_clean {
+                "has an admin command pending, or a voter on a store that is not suspended"
+            } else if matched_to.is_after(range.start()) {
+                "is claimed by two stores, or overlaps another one"
+            } else if !self.is_proven(core, &task, &range) {
+                "is not what was proven there"
+            } else {
+                matched.add(&range);
+                matched_to = range.end().clone();
+                round.regions += 1;
+                continue;
+            };
+            round.note(&range, || {
+                format!("region {} at store {store} {what}", task.id)
+            });
         }
-        for gap in matched.gaps(&core.config.target) {
+        for gap in matched.into_gaps() {
             round.note(&gap, || "a proven region is claimed by no store".to_owned());
         }
         round
@@ -160,23 +162,18 @@ impl Asking {
 
     /// Returns whether this very region is proven, by this store or, when a
     /// read proved it, by another one that led it before.
-    fn is_proven(&self, core: &Core, store: StoreId, id: RegionId) -> bool {
-        let Some(claimed) = self.shelves.get(&store).and_then(|shelf| shelf.get(id)) else {
-            return false;
-        };
+    fn is_proven(&self, core: &Core, claimed: &Task, range: &KeyRange) -> bool {
         if claimed.state == TaskState::Proven {
             return true;
         }
         core.config.proof == Proof::Read
-            && self
-                .shelves
-                .values()
-                .filter_map(|shelf| shelf.get(id))
-                .any(|task| {
+            && self.shelves.values().any(|shelf| {
+                shelf.get(claimed.id).is_some_and(|task| {
                     task.state == TaskState::Proven
                         && task.epoch == claimed.epoch
-                        && task.range == claimed.range
+                        && shelf.range(task.slot) == *range
                 })
+            })
     }
 
     /// Takes back what differs, the proven and the claimed ranges, so that it is
@@ -204,10 +201,11 @@ impl Asking {
     fn take_back(&mut self, uncovered: &mut KeyRangeSet) -> bool {
         let mut any = false;
         for shelf in self.shelves.values_mut() {
-            for (_, task) in shelf.iter_mut() {
-                if task.state == TaskState::Proven && uncovered.overlaps(&task.range) {
-                    task.state = TaskState::Idle;
-                    uncovered.insert(&task.range);
+            for slot in shelf.proven_slots() {
+                let range = shelf.range(slot);
+                if uncovered.overlaps(&range) {
+                    shelf.make_idle(slot);
+                    uncovered.insert(&range);
                     self.confirmed = self.confirmed.saturating_sub(1);
                     any = true;
                 }

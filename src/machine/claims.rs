@@ -1,0 +1,185 @@
+use super::asking::{Asking, FollowUp};
+use super::connect::wrong_store;
+use super::core::{Core, Stop};
+use super::session::Session;
+use super::shelf::{Slot, TaskState};
+use super::{Proof, RequestId};
+use crate::range::{KeyRange, KeyRangeSet};
+use crate::region::{Claim, PeerId, Region, RegionId, StoreId};
+
+/// Taking in what the stores claim. Claims of regions that are known just so are
+/// ticked off as they come; the others are kept until the listing is complete,
+/// since only a complete listing says anything.
+impl Asking {
+    /// Takes in a part of the listing of a store.
+    pub(super) fn take_claims(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        store_id: StoreId,
+        claims: Vec<Claim>,
+    ) {
+        let Some(book) = session.stores.get(&store_id) else {
+            return;
+        };
+        let shelf = self.shelves.entry(store_id).or_default();
+        for claim in claims {
+            let Some(peer) = claim.region.peer_on(store_id) else {
+                core.stop(Stop::Fail(wrong_store(&book.store, &claim.region)));
+                return;
+            };
+            let peer_id = peer.id;
+            if !claim.region.range.overlaps(&core.config.target) {
+                continue;
+            }
+            let has_stranger = has_stranger(session, &claim.region);
+            if has_stranger {
+                self.listings.note_stranger(store_id);
+            }
+            let is_clean = !claim.has_pending_admin && !has_stranger;
+            if self.listings.keeps(store_id, claim.region.id)
+                || !shelf.list(&claim, peer_id, is_clean)
+            {
+                self.listings.keep(store_id, claim);
+            }
+        }
+    }
+
+    /// Takes in that the listing of a store is complete.
+    pub(super) fn end_listing(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        store_id: StoreId,
+        request: RequestId,
+    ) {
+        let (kept, has_stranger) = self.listings.complete(core, store_id);
+        if has_stranger {
+            self.store_list_wanted = Some(core.mark());
+        }
+        let back = self
+            .shelves
+            .entry(store_id)
+            .or_default()
+            .end_listing(request);
+        for slot in back {
+            self.ask_news(core, store_id, slot);
+        }
+        for claim in &kept {
+            self.apply_claim(core, session, store_id, claim);
+        }
+        self.drop_unclaimed(core, store_id);
+        if let Some(shelf) = self.shelves.get_mut(&store_id) {
+            shelf.tidy();
+        }
+    }
+
+    /// Lets a region that is new on its shelf be asked, unless that very thing
+    /// failed and its backoff runs.
+    fn ask_news(&mut self, core: &Core, store_id: StoreId, slot: Slot) {
+        let Some(shelf) = self.shelves.get_mut(&store_id) else {
+            return;
+        };
+        let Some(task) = shelf.task(slot) else {
+            return;
+        };
+        let range = shelf.range(slot);
+        let asked = (store_id, task.id, task.epoch);
+        if core.config.proof == Proof::Read
+            && !self.proven.covers(&range)
+            && !self.retry.is_resting(&range, &asked)
+        {
+            shelf.make_ready(slot, core.now);
+        }
+    }
+
+    fn apply_claim(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        store_id: StoreId,
+        claim: &Claim,
+    ) {
+        let peer_id = claim
+            .region
+            .peer_on(store_id)
+            .map_or(PeerId(0), |peer| peer.id);
+        let is_clean = !claim.has_pending_admin && !has_stranger(session, &claim.region);
+        let id = claim.region.id;
+        let shelf = self.shelves.entry(store_id).or_default();
+        if let Some(slot) = shelf.matching(claim) {
+            shelf.claim(slot, peer_id, is_clean);
+            return;
+        }
+        let replaced = shelf.remove(id);
+        let slot = shelf.put(claim, peer_id);
+        shelf.claim(slot, peer_id, is_clean);
+        if let Some((task, _)) = &replaced
+            && task.state == TaskState::Proven
+        {
+            self.confirmed = self.confirmed.saturating_sub(1);
+        }
+        self.ask_news(core, store_id, slot);
+        if let Some((_, range)) = replaced {
+            self.fail_replaced(core, store_id, id, &range, &claim.region.range);
+        }
+    }
+
+    /// What a region had and has no more, or all of it if nobody asks for it as
+    /// it is now, has failed.
+    fn fail_replaced(
+        &mut self,
+        core: &mut Core,
+        store_id: StoreId,
+        id: RegionId,
+        before: &KeyRange,
+        now: &KeyRange,
+    ) {
+        let mut left = KeyRangeSet::new();
+        left.insert(before);
+        if self.is_live(store_id, id) {
+            left.remove(now);
+        }
+        for rest in left.iter().collect::<Vec<_>>() {
+            self.fail(
+                core,
+                &rest,
+                "the region has changed",
+                FollowUp::early(store_id),
+            );
+        }
+    }
+
+    fn is_live(&self, store_id: StoreId, id: RegionId) -> bool {
+        self.shelves
+            .get(&store_id)
+            .and_then(|shelf| shelf.get(id))
+            .is_some_and(|task| task.is_live())
+    }
+
+    /// Drops what the store claims no more, save what is in flight or proven.
+    fn drop_unclaimed(&mut self, core: &mut Core, store_id: StoreId) {
+        let Some(shelf) = self.shelves.get_mut(&store_id) else {
+            return;
+        };
+        for gone in shelf.unlisted() {
+            let in_flight = matches!(gone.state, TaskState::Waiting | TaskState::Reading);
+            if !in_flight && let Some(shelf) = self.shelves.get_mut(&store_id) {
+                shelf.remove(gone.id);
+            }
+            if gone.state != TaskState::Idle {
+                let text = format!(
+                    "region {} is no longer claimed by store {store_id}",
+                    gone.id
+                );
+                self.fail(core, &gone.range, &text, FollowUp::early(store_id));
+            }
+        }
+    }
+}
+
+/// Returns whether a voter of the region is on a store that takes no part.
+fn has_stranger(session: &Session, region: &Region) -> bool {
+    let mut voters = region.peers.iter().filter(|peer| peer.role.is_voter());
+    voters.any(|peer| !session.stores.contains_key(&peer.store_id))
+}

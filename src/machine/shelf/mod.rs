@@ -1,0 +1,17 @@
+//! What one store claims, and how far the proof of each region is.
+
+mod books;
+mod bounds;
+mod column;
+mod marks;
+mod slot;
+mod sweep;
+mod table;
+mod task;
+mod tiling;
+
+pub(super) use books::Shelf;
+pub(super) use slot::Slot;
+pub(super) use sweep::sweep;
+pub(super) use task::{Task, TaskState};
+pub(super) use tiling::Tiling;
