@@ -10,6 +10,9 @@ mod table;
 mod task;
 mod tiling;
 
+#[cfg(test)]
+mod laws;
+
 pub(super) use books::Shelf;
 pub(super) use slot::Slot;
 pub(super) use sweep::sweep;
