@@ -1,20 +1,26 @@
 //! One module per row of the table of budgets.
 
-pub mod set;
+pub(crate) mod machine;
+pub(crate) mod set;
 
 use std::fmt;
 
+/// Returns whether the large sizes are wanted as well.
+pub(crate) fn is_full() -> bool {
+    std::env::var_os("BUDGETS_FULL").is_some_and(|value| value != "0")
+}
+
 /// A figure and the most that it may be.
-pub struct Budget {
-    pub name: String,
-    pub measured: f64,
-    pub most: f64,
+pub(crate) struct Budget {
+    pub(crate) name: String,
+    pub(crate) measured: f64,
+    pub(crate) most: f64,
 }
 
 impl Budget {
-    pub fn is_over(&self) -> bool {
-        // Not `>`, so that a figure that is no number is over as well.
-        !(self.measured <= self.most)
+    pub(crate) fn is_over(&self) -> bool {
+        // A figure that is no number is over as well.
+        self.measured.is_nan() || self.measured > self.most
     }
 }
 

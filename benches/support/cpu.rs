@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Runs `work`; returns what it returns and the processor time that this thread
 /// spent on it.
-pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let before = now();
     let result = work();
     (result, now().saturating_sub(before))
@@ -22,7 +22,7 @@ fn now() -> Duration {
 }
 
 /// Runs the contenders in turns, `rounds` times; returns the least time of each.
-pub fn least<const N: usize>(
+pub(crate) fn least<const N: usize>(
     rounds: usize,
     mut contenders: [&mut dyn FnMut(); N],
 ) -> [Duration; N] {

@@ -1,6 +1,7 @@
 //! What the benchmarks share.
 #![allow(dead_code)]
 
-pub mod cpu;
-pub mod ranges;
-pub mod sets;
+pub(crate) mod cpu;
+pub(crate) mod feed;
+pub(crate) mod ranges;
+pub(crate) mod sets;

@@ -11,7 +11,7 @@ const STORES: usize = 30;
 
 /// The order in which ranges are inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub(crate) enum Order {
     /// In key order, as one store alone would answer.
     Sorted,
     /// Each of 30 stores in key order, in turns: the usual case.
@@ -23,9 +23,9 @@ pub enum Order {
 }
 
 impl Order {
-    pub const ALL: [Self; 4] = [Self::Sorted, Self::Parallel, Self::Shuffled, Self::Overlap];
+    pub(crate) const ALL: [Self; 4] = [Self::Sorted, Self::Parallel, Self::Shuffled, Self::Overlap];
 
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sorted => "sorted",
             Self::Parallel => "parallel",
@@ -36,14 +36,14 @@ impl Order {
 }
 
 /// Returns the key of 30 bytes with the number `at`, in order of the numbers.
-pub fn key(at: u64) -> Key {
+pub(crate) fn key(at: u64) -> Key {
     let mut bytes = *b"t\x80\x00\x00\x00\x00\x00\x00\xff\x5f\x72\x80\x00\x00\x00\x00\x00\x00\x00\x00\xfa________\x00";
     bytes[12..20].copy_from_slice(&at.to_be_bytes());
     Key::from(&bytes)
 }
 
 /// Returns `count` ranges that tile the key space, in key order.
-pub fn tiles(count: u64) -> Vec<KeyRange> {
+pub(crate) fn tiles(count: u64) -> Vec<KeyRange> {
     let bound = |at| if at == 0 { Key::EMPTY } else { key(at) };
     (0..count)
         .map(|at| {
@@ -57,7 +57,7 @@ pub fn tiles(count: u64) -> Vec<KeyRange> {
 }
 
 /// Returns `count` ranges in the given order; always the same ones.
-pub fn ranges(count: u64, order: Order) -> Vec<KeyRange> {
+pub(crate) fn ranges(count: u64, order: Order) -> Vec<KeyRange> {
     let mut ranges = tiles(count);
     let mut rng = ChaCha8Rng::seed_from_u64(count);
     match order {

@@ -12,6 +12,8 @@ mod tiling;
 
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod tests;
 
 pub(super) use books::Shelf;
 pub(super) use slot::Slot;

@@ -1,0 +1,170 @@
+//! A cluster at rest that answers a machine at once, without a model behind it:
+//! regions are made up as they are asked for, so that it needs no memory of its
+//! own.
+
+use std::time::Duration;
+
+use snapshot_prepare::machine::{Config, Effect, Event, Machine, RequestId};
+use snapshot_prepare::progress::PhaseName;
+use snapshot_prepare::range::{EndKey, Key, KeyRange};
+use snapshot_prepare::region::{
+    Claim, Peer, PeerId, PeerRole, ReadAnswer, Region, RegionEpoch, RegionId, Store, StoreId,
+    WaitAnswer,
+};
+use snapshot_prepare::time::Timestamp;
+
+use super::ranges::key;
+
+/// Claims in one part of a listing.
+const PART: u64 = 1024;
+/// Answers that are handed in together.
+const BATCH: usize = 64;
+
+/// A cluster whose regions are led by the stores in turns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cluster {
+    pub(crate) stores: u64,
+    pub(crate) regions: u64,
+}
+
+impl Cluster {
+    fn store(self, id: u64) -> Store {
+        Store {
+            id: StoreId(id),
+            address: format!("10.0.0.{id}:20160"),
+            version: "8.5.0".to_owned(),
+            ..Store::default()
+        }
+    }
+
+    fn claim(self, at: u64) -> Claim {
+        let start = if at == 0 { Key::EMPTY } else { key(at) };
+        let end = match at + 1 == self.regions {
+            true => EndKey::Unbounded,
+            false => EndKey::Bounded(key(at + 1)),
+        };
+        let leader = at % self.stores;
+        let peers = (0..3.min(self.stores))
+            .map(|next| Peer {
+                id: PeerId(1_000_000_000 + at * 3 + next),
+                store_id: StoreId(1 + (leader + next) % self.stores),
+                role: PeerRole::Voter,
+            })
+            .collect();
+        Claim {
+            region: Region {
+                id: RegionId(1000 + at),
+                range: KeyRange::new(start, end).expect("the keys ascend"),
+                epoch: RegionEpoch {
+                    conf_ver: 5,
+                    version: 60_000,
+                },
+                peers,
+            },
+            has_pending_admin: false,
+        }
+    }
+}
+
+/// Drives a machine until it holds. Panics if it does not.
+pub(crate) fn hold(cluster: Cluster) -> Machine {
+    let config = Config {
+        prepare_timeout: Duration::from_secs(3600),
+        ..Config::default()
+    };
+    let mut feed = Feed {
+        cluster,
+        now: Timestamp::from_micros(1_000_000),
+        machine: Machine::new(config, Timestamp::from_micros(1_000_000)).expect("a sound one"),
+    };
+    while feed.machine.phase() != PhaseName::Hold {
+        match feed.machine.poll_effect() {
+            Some(effect) => feed.carry_out(effect),
+            None => {
+                let at = feed.machine.poll_timeout().expect("it goes on");
+                feed.now = feed.now.max(at);
+                feed.machine.handle_timeout(feed.now);
+            }
+        }
+        assert!(
+            feed.machine.outcome().is_none(),
+            "{:?}",
+            feed.machine.outcome()
+        );
+    }
+    feed.machine
+}
+
+struct Feed {
+    cluster: Cluster,
+    now: Timestamp,
+    machine: Machine,
+}
+
+impl Feed {
+    fn give(&mut self, event: Event) {
+        self.now = self.now + Duration::from_micros(1);
+        self.machine.handle_event(event, self.now);
+        while self.machine.poll_notice().is_some() {}
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::ListStores { request } => {
+                let stores = (1..=self.cluster.stores).map(|id| self.cluster.store(id));
+                let stores = stores.collect();
+                self.give(Event::StoresListed { request, stores });
+            }
+            Effect::OpenStream { stream, .. } => self.give(Event::StreamOpened { stream }),
+            Effect::UpdateLease { request, .. } => self.give(Event::LeaseUpdated {
+                request,
+                last_lease_is_valid: self.machine.phase() != PhaseName::Suspend,
+            }),
+            Effect::ListClaims { request, store } => self.list(request, store.id),
+            Effect::WaitApply {
+                stream, regions, ..
+            } => {
+                for part in regions.chunks(BATCH) {
+                    let answers = part.iter().map(|target| WaitAnswer {
+                        target: Some(*target),
+                        result: Ok(()),
+                    });
+                    let answers = answers.collect();
+                    self.give(Event::WaitApplyDone { stream, answers });
+                }
+            }
+            Effect::LeaderRead {
+                request, regions, ..
+            } => {
+                for part in regions.chunks(BATCH) {
+                    let answers = part.iter().map(|target| ReadAnswer {
+                        region_id: target.region_id,
+                        epoch: target.epoch,
+                        result: Ok(()),
+                    });
+                    let answers = answers.collect();
+                    self.give(Event::LeaderReadDone { request, answers });
+                }
+            }
+            other => panic!("a cluster at rest needs no {}", other.name()),
+        }
+    }
+
+    fn list(&mut self, request: RequestId, store: StoreId) {
+        let led = (store.0 - 1..self.cluster.regions).step_by(self.cluster.stores as usize);
+        let mut led = led.peekable();
+        loop {
+            let part = led.by_ref().take(PART as usize);
+            let claims: Vec<Claim> = part.map(|at| self.cluster.claim(at)).collect();
+            let done = led.peek().is_none();
+            self.give(Event::RegionsClaimed {
+                request,
+                claims,
+                done,
+            });
+            if done {
+                return;
+            }
+        }
+    }
+}
