@@ -6,8 +6,11 @@ mod support;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
+use snapshot_prepare::range::KeyRange;
 use support::ranges::{Order, ranges};
 use support::sets;
+
+type Insert = fn(&[KeyRange]) -> usize;
 
 fn inserts(criterion: &mut Criterion) {
     for order in Order::ALL {
@@ -15,7 +18,7 @@ fn inserts(criterion: &mut Criterion) {
             let ranges = ranges(count, order);
             let mut group = criterion.benchmark_group(format!("insert/{}", order.name()));
             group.sampling_mode(SamplingMode::Flat).sample_size(10);
-            let contenders: [(&str, fn(&[_]) -> usize); 3] = [
+            let contenders: [(&str, Insert); 3] = [
                 ("ours", sets::ours),
                 ("rangemap", sets::rangemap),
                 ("btreemap", sets::plain),
