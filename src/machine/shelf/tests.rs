@@ -84,7 +84,10 @@ fn what_overlaps_is_found_also_behind_what_is_no_longer_claimed() {
     ];
     for mut shelf in shelves(&claims) {
         // A leftover that ends early does not hide the long one before it.
-        list_only(&mut shelf, &[claim(1, 1, 2), claim(2, 2, 9), claim(4, 9, 10)]);
+        list_only(
+            &mut shelf,
+            &[claim(1, 1, 2), claim(2, 2, 9), claim(4, 9, 10)],
+        );
         let found = |from, to| -> Vec<u64> {
             let tasks = shelf.overlapping(&keys(from, to));
             tasks.into_iter().map(|task| task.id.0).collect()
@@ -161,7 +164,9 @@ fn the_oldest_unanswered_wait_counts() {
 
 #[test]
 fn one_slow_wait_does_not_keep_all_that_were_answered_after_it() {
-    let claims: Vec<Claim> = (1..=2).map(|id| claim(id, id as u8, id as u8 + 1)).collect();
+    let claims: Vec<Claim> = (1..=2)
+        .map(|id| claim(id, id as u8, id as u8 + 1))
+        .collect();
     for mut shelf in shelves(&claims) {
         send(&mut shelf, 1, at(1));
         for secs in 2..5_000 {
@@ -226,7 +231,9 @@ fn everything_is_asked_in_key_order() {
 /// Sorting anew moves rows; what is queued, asked or read moves along.
 #[test]
 fn what_is_under_way_survives_tidying() {
-    let claims: Vec<Claim> = (1..=9).map(|id| claim(id, 10 - id as u8, 11 - id as u8)).collect();
+    let claims: Vec<Claim> = (1..=9)
+        .map(|id| claim(id, 10 - id as u8, 11 - id as u8))
+        .collect();
     let [_, mut shelf] = shelves(&claims);
     send(&mut shelf, 1, at(1));
     send(&mut shelf, 2, at(2));
