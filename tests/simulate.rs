@@ -22,9 +22,7 @@ fn seeds(level: FaultLevel, count: u64) -> Summary {
     let options = Options {
         seeds: from..=from + count - 1,
         level,
-        sizes: Sizes::default(),
-        only: Vec::new(),
-        without: Vec::new(),
+        ..Options::default()
     };
     let summary = simulate(&options, |_| true);
     println!("{level}: {summary}");
@@ -147,7 +145,7 @@ fn claims_as_proof_are_deceived_and_the_oracle_sees_it() {
         seen += u32::from(!report.violations.is_empty());
         setup.config.proof = Proof::Read;
         let report = run(setup);
-        assert!(report.violations.is_empty(), "{:?}", report.problem());
+        assert!(report.violations.is_empty(), "{:?}", report.violations);
     }
     println!("held {held} seen {seen}");
     assert!(seen > 0, "of {held} holds none was seen to be false");

@@ -85,14 +85,3 @@ fn a_hold_by_claims_says_what_it_rests_on() {
     finished.assert_ended(0, "ok");
     assert_eq!(finished.event("held").expect("held")["proof"], "claims");
 }
-
-#[test]
-fn seeds_are_simulated() {
-    let finished = run(&[
-        "simulate", "--seeds", "1..=4", "--faults", "light", "--output", "json",
-    ]);
-    finished.assert_ended(0, "ok");
-    let simulated = finished.event("simulated").expect("a summary");
-    assert_eq!(simulated["seeds"], 4);
-    assert_eq!(simulated["violations"], serde_json::json!([]));
-}

@@ -9,6 +9,7 @@ mod hold;
 mod lost;
 mod output;
 mod signals;
+mod simulate;
 mod support;
 mod unreachable;
 mod usage;

@@ -64,6 +64,14 @@ const WRONG: &[(&[&str], &str)] = &[
         "/there/is/none.json",
     ),
     (&["simulate", "--seeds", "9..3"], "no seed in this range"),
+    (&["simulate", "--seeds", "few"], "`few` is not a number"),
+    (&["simulate", "--faults", "some"], "none, light and heavy"),
+    (&["simulate", "--only", "split,splt"], "splt"),
+    (&["simulate", "--without", "splt"], "half_open"),
+    (&["simulate", "--fault", "split=0"], "no count from 1"),
+    (&["simulate", "--stores", "0"], "from 1 to 1000"),
+    (&["simulate", "--regions", "9..3"], "larger than the second"),
+    (&["simulate", "--trace", "1", "--seeds", "1..2"], "--seeds"),
 ];
 
 #[test]

@@ -63,6 +63,15 @@ pub(crate) enum ProofArg {
     Claims,
 }
 
+impl From<ProofArg> for Proof {
+    fn from(proof: ProofArg) -> Self {
+        match proof {
+            ProofArg::Read => Self::Read,
+            ProofArg::Claims => Self::Claims,
+        }
+    }
+}
+
 impl HoldArgs {
     /// Returns the machine's configuration, not yet validated.
     pub(crate) fn config(&self, seed: u64) -> Config {
@@ -78,10 +87,7 @@ impl HoldArgs {
                 ForeignLeaseArg::Proceed => ForeignLease::Proceed,
                 ForeignLeaseArg::Refuse => ForeignLease::Refuse,
             },
-            proof: match self.proof {
-                ProofArg::Read => Proof::Read,
-                ProofArg::Claims => Proof::Claims,
-            },
+            proof: self.proof.into(),
             seed,
             ..Config::default()
         }

@@ -6,13 +6,16 @@ mod help;
 mod hold;
 mod pd;
 mod seeds;
+mod simulate;
 mod time;
 mod top;
 
 pub(crate) use cluster::ClusterArgs;
 pub(crate) use hold::HoldArgs;
 pub(crate) use pd::PdArgs;
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use time::show_time;
+pub(crate) use top::{CheckArgs, Cli, Command, DemoArgs, Format, RunArgs, ServeArgs};
 
 /// What users type, for fuzzing.
 #[cfg(feature = "arbitrary")]
@@ -21,4 +24,3 @@ pub(crate) mod parse {
     pub(crate) use super::seeds::parse_seeds as seeds;
     pub(crate) use super::time::parse_time as time;
 }
-pub(crate) use top::{CheckArgs, Cli, Command, DemoArgs, Format, RunArgs, ServeArgs, SimulateArgs};

@@ -1,15 +1,11 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::seeds::parse_seeds;
 use super::time::parse_time;
-use super::{ClusterArgs, HoldArgs, PdArgs, help};
-use crate::sim::fault::FaultLevel;
+use super::{ClusterArgs, HoldArgs, PdArgs, SimulateArgs, help};
 
 /// Everything that can be said on the command line.
 #[derive(Parser, Debug)]
@@ -114,19 +110,6 @@ pub(crate) struct ServeArgs {
     /// Where PD listens; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct SimulateArgs {
-    /// The seeds: 7, 1..100 (without 100) or 1..=100
-    #[arg(long, value_name = "A..B", value_parser = parse_seeds, default_value = "1..=200")]
-    pub(crate) seeds: RangeInclusive<u64>,
-    /// How much goes wrong
-    #[arg(long, value_name = "none|light|heavy", default_value_t = FaultLevel::Heavy)]
-    pub(crate) faults: FaultLevel,
-    /// How many runs at once; as many as there are cores when left out
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 #[cfg(test)]

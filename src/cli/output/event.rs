@@ -1,8 +1,7 @@
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::queue::Rank;
+use super::simulated::{Simulated, Step};
 use crate::cli::exit::Outcome;
 use crate::progress::Progress;
 
@@ -60,6 +59,21 @@ pub(crate) enum Event {
     Simulating { done: u64, all: u64 },
     /// What `simulate` found.
     Simulated(Box<Simulated>),
+    /// What a simulated run is made of.
+    Setup {
+        seed: u64,
+        setup: String,
+        /// All of it for people.
+        #[serde(skip)]
+        line: String,
+    },
+    /// A step of a simulated run.
+    Step(Step),
+    /// A fault that can be simulated.
+    Fault {
+        name: &'static str,
+        about: &'static str,
+    },
     /// Something for people only; not in the JSON lines.
     #[serde(skip)]
     Note(String),
@@ -123,32 +137,6 @@ pub(crate) struct CheckedCluster {
     pub(crate) pending_admin: u64,
     /// Everything that keeps a run from starting now.
     pub(crate) problems: Vec<String>,
-}
-
-/// What `simulate` found.
-#[derive(Serialize, Clone, PartialEq, Debug)]
-pub(crate) struct Simulated {
-    /// Runs, one per seed.
-    pub(crate) seeds: u64,
-    /// Runs with a hold.
-    pub(crate) held: u64,
-    /// How they ended, and how many so.
-    pub(crate) outcomes: BTreeMap<String, u64>,
-    /// Runs that violated a property.
-    pub(crate) violated: u64,
-    /// What was violated in the first of them.
-    pub(crate) violations: Vec<Violation>,
-    /// All of it as tables for people.
-    #[serde(skip)]
-    pub(crate) text: String,
-}
-
-#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Violation {
-    pub(crate) seed: u64,
-    pub(crate) property: String,
-    pub(crate) message: String,
-    pub(crate) replay: String,
 }
 
 /// How it all ended.
@@ -247,6 +235,9 @@ impl Event {
             | Self::HoldLost { .. }
             | Self::Cluster(_)
             | Self::Simulated(_)
+            | Self::Setup { .. }
+            | Self::Step(_)
+            | Self::Fault { .. }
             | Self::Result(_) => Rank::Vital,
         }
     }

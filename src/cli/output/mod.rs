@@ -6,11 +6,12 @@ mod event;
 mod log;
 mod queue;
 mod reporter;
+mod simulated;
 mod stdio;
 mod text;
 
 pub(crate) use event::{
-    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, ServedStore, Simulated, Stamped,
-    Unreleased, Violation,
+    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, ServedStore, Stamped, Unreleased,
 };
 pub(crate) use reporter::Reporter;
+pub(crate) use simulated::{Part, Problem, Simulated, Standstill, Step};

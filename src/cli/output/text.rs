@@ -70,6 +70,9 @@ impl TextWriter {
             }
             Event::Cluster(cluster) => return Some(cluster_text(cluster)),
             Event::Simulated(simulated) => return Some(format!("{}\n", simulated.text)),
+            Event::Setup { line, .. } => return Some(format!("{line}\n")),
+            Event::Step(step) => return Some(format!("{}\n", step.line)),
+            Event::Fault { name, about } => return Some(format!("{name:<18} {about}\n")),
             // A usage error is told on standard error alone.
             Event::Result(result) if result.outcome == Outcome::Usage => return None,
             Event::Result(result) => return Some(summary(result)),

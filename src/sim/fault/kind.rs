@@ -4,13 +4,13 @@ use std::str::FromStr;
 use crate::progress::PhaseName;
 
 macro_rules! fault_kinds {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal,)*) => {
         /// A kind of fault, or of work that goes on in a cluster, that a
         /// [`FaultPlan`](super::FaultPlan) can hold.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[non_exhaustive]
         pub enum FaultKind {
-            $($(#[$doc])* $variant,)*
+            $($(#[doc = $doc])* $variant,)*
         }
 
         impl FaultKind {
@@ -21,6 +21,13 @@ macro_rules! fault_kinds {
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns what it does, in a sentence.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),*).trim_ascii(),)*
                 }
             }
         }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::CallId;
 use crate::progress::PhaseName;
-use crate::region::{RegionId, StoreId};
+use crate::region::{RegionEpoch, RegionId, StoreId};
 use crate::sim::fault::FaultKind;
 use crate::time::Timestamp;
 
@@ -24,6 +24,8 @@ pub(in crate::sim) struct History {
     pub(in crate::sim) forbidden: Vec<StoreId>,
     /// Everything that clients asked.
     pub(in crate::sim) requests: u64,
+    /// When a peer last came to what it is now, of those that ever changed.
+    pub(in crate::sim) forms: BTreeMap<(RegionId, StoreId), Formed>,
     /// The hold, once one was noted.
     pub(in crate::sim) hold: Option<HoldMark>,
     /// When the end of the hold was asked for.
@@ -70,6 +72,23 @@ pub(in crate::sim) struct MergeRecord {
 pub(in crate::sim) struct Interval {
     pub(in crate::sim) start: Timestamp,
     pub(in crate::sim) end: Timestamp,
+}
+
+/// What a client can make of a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) struct Form {
+    /// The epoch as far as it has applied.
+    pub(in crate::sim) epoch: RegionEpoch,
+    /// The term in which it leads and has committed something; `None` when it
+    /// serves no reads.
+    pub(in crate::sim) leads_in: Option<u64>,
+}
+
+/// Since when a peer has its epoch, and since when it can serve reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::sim) struct Formed {
+    pub(in crate::sim) epoch_at: Timestamp,
+    pub(in crate::sim) leads_at: Timestamp,
 }
 
 /// A renewal as the store served it.
@@ -159,6 +178,23 @@ impl History {
     pub(super) fn lease_ended(&mut self, store: StoreId, now: Timestamp) {
         if let Some(last) = self.leases.get_mut(&store).and_then(|list| list.last_mut()) {
             last.end = last.end.min(now);
+        }
+    }
+
+    /// Notes that a peer has become another one.
+    pub(super) fn formed(
+        &mut self,
+        peer: (RegionId, StoreId),
+        before: Form,
+        form: Form,
+        now: Timestamp,
+    ) {
+        let formed = self.forms.entry(peer).or_default();
+        if form.epoch != before.epoch {
+            formed.epoch_at = now;
+        }
+        if form.leads_in.is_some() && form.leads_in != before.leads_in {
+            formed.leads_at = now;
         }
     }
 

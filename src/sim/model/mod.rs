@@ -13,6 +13,7 @@ mod command;
 mod event;
 mod history;
 mod lease;
+mod look;
 mod net;
 mod node;
 mod pd;

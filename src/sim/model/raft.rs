@@ -31,6 +31,7 @@ impl Cluster {
             region,
             peer: peer.id,
         };
+        let before = peer.form();
         let mut out = std::mem::take(&mut self.out);
         let mut ctx = Ctx {
             now: self.now,
@@ -42,6 +43,10 @@ impl Cluster {
             out: &mut out,
         };
         let result = act(peer, &mut ctx);
+        let form = peer.form();
+        if form != before {
+            self.history.formed((region, store), before, form, self.now);
+        }
         for out in out.drain(..) {
             self.carry_out(address, out);
         }

@@ -39,7 +39,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    pub(in crate::sim) fn new(property: &'static str, message: impl Into<String>) -> Self {
+    /// Returns a violation of `property`, also of one of your own.
+    pub fn new(property: &'static str, message: impl Into<String>) -> Self {
         Self {
             property,
             message: message.into(),

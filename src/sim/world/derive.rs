@@ -5,6 +5,7 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::Options;
 use crate::machine::{Config, ForeignLease, Proof};
 use crate::region::{Store, StoreId, StoreState};
 use crate::sim::fault::{FaultKind, FaultLevel, FaultPlan, log_uniform};
@@ -52,6 +53,8 @@ pub struct Setup {
     pub pauses: Vec<(Duration, Duration)>,
     /// Whether PD also lists a tombstone and a TiFlash store.
     pub bystanders: bool,
+    /// The command that draws the same again.
+    pub replay: String,
 }
 
 impl Setup {
@@ -95,6 +98,12 @@ impl Setup {
             cancel_after: (level == FaultLevel::Heavy && cancels).then_some(cancel_after),
             pauses,
             bystanders,
+            replay: Options {
+                level,
+                sizes: sizes.clone(),
+                ..Options::default()
+            }
+            .replay(seed),
         }
     }
 

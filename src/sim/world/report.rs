@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::Setup;
+use super::{Line, Setup, Standstill, Story};
 use crate::error::ErrorKind;
 use crate::progress::PhaseName;
 use crate::sim::fault::FaultKind;
@@ -56,6 +56,9 @@ pub struct Report {
     pub requests: u64,
     /// How often each fault struck, by phase.
     pub strikes: BTreeMap<(FaultKind, PhaseName), u64>,
+    /// How long it kept the stores suspended, against the least possible; only
+    /// of a run that finished well in its first attempt.
+    pub standstill: Option<Standstill>,
     /// Stands for all that happened: two runs with the same number went alike.
     pub hash: u64,
     /// What must not have happened.
@@ -63,23 +66,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the run as a problem, if something is wrong with it; its trace
-    /// is empty.
-    pub fn problem(&self) -> Option<Problem> {
-        (!self.violations.is_empty()).then(|| Problem {
-            seed: self.setup.seed,
-            setup: self.setup.to_string(),
-            replay: self.replay(),
-            violations: self.violations.clone(),
-            trace: Vec::new(),
-        })
-    }
-
-    /// Returns the command that does the same again.
-    pub fn replay(&self) -> String {
-        let seed = self.setup.seed;
-        let level = self.setup.plan.level;
-        format!("snapshot-prepare simulate --seeds {seed} --faults {level}")
+    /// Returns the command that does the same again, unless the setup was
+    /// changed by hand.
+    pub fn replay(&self) -> &str {
+        &self.setup.replay
     }
 }
 
@@ -95,17 +85,37 @@ pub struct Problem {
     /// What is wrong.
     pub violations: Vec<Violation>,
     /// The last steps of the run.
-    pub trace: Vec<String>,
+    pub steps: Vec<String>,
+}
+
+/// The most steps that a problem tells.
+const STEPS_MAX: usize = 60;
+
+impl Story {
+    /// Returns the run as a problem, with its last steps, if something is wrong
+    /// with it.
+    pub fn problem(&self) -> Option<Problem> {
+        let report = &self.report;
+        let first = self.lines.len().saturating_sub(STEPS_MAX);
+        (!report.violations.is_empty()).then(|| Problem {
+            seed: report.setup.seed,
+            setup: report.setup.to_string(),
+            replay: report.setup.replay.clone(),
+            violations: report.violations.clone(),
+            steps: self.lines[first..].iter().map(Line::to_string).collect(),
+        })
+    }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.setup)?;
         for violation in &self.violations {
-            writeln!(f, "  {violation}")?;
+            writeln!(f, "  VIOLATED: {violation}")?;
         }
-        for step in &self.trace {
-            writeln!(f, "    {step}")?;
+        writeln!(f, "  the last steps:")?;
+        for step in &self.steps {
+            writeln!(f, "    {}", step.trim_start_matches('\n'))?;
         }
         write!(f, "  replay: {}", self.replay)
     }

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use super::floor::Ledger;
 use super::link::Link;
+use super::story::{Story, Teller};
 use super::trace::Trace;
-use super::{Ended, Problem, Report, Setup, Sizes};
+use super::{Ended, Report, Setup, Sizes};
 use crate::error::ErrorKind;
 use crate::machine::{Event, Machine, Notice, Outcome};
 use crate::region::StoreId;
@@ -13,8 +15,9 @@ use crate::time::Timestamp;
 
 /// The clock of every run starts here.
 const START: Timestamp = Timestamp::from_micros(1_000_000_000);
-/// The most inputs to the machine.
+/// The most inputs to the machine, and how many more for each region.
 const STEPS_MAX: u64 = 3_000_000;
+const STEPS_PER_REGION: u64 = 50;
 /// How long a run may go on after its own deadlines.
 const GRACE: Duration = Duration::from_secs(120);
 
@@ -25,24 +28,27 @@ pub fn run_seed(seed: u64, level: FaultLevel, sizes: &Sizes) -> Report {
 
 /// Carries out a run.
 pub fn run(setup: Setup) -> Report {
-    match World::new(setup, false) {
-        Ok(mut world) => {
-            world.go();
-            world.report().0
-        }
-        Err(report) => *report,
+    carry_out(setup, None).0
+}
+
+/// Carries out a run and tells it as a story; with `reveals_keys` also the keys
+/// in it.
+pub fn tell(setup: Setup, reveals_keys: bool) -> Story {
+    let (report, teller) = carry_out(setup, Some(reveals_keys));
+    Story {
+        report,
+        lines: teller.map(Teller::into_lines).unwrap_or_default(),
     }
 }
 
-/// Carries out a run again to tell its last steps, if something is wrong with
-/// it.
-pub fn run_traced(setup: Setup) -> Option<Problem> {
-    let mut world = World::new(setup, true).ok()?;
-    world.go();
-    let (report, trace) = world.report();
-    let mut problem = report.problem()?;
-    problem.trace = trace;
-    Some(problem)
+fn carry_out(setup: Setup, tells: Option<bool>) -> (Report, Option<Teller>) {
+    match World::new(setup, tells) {
+        Ok(mut world) => {
+            world.go();
+            world.report()
+        }
+        Err(report) => (*report, None),
+    }
 }
 
 struct World {
@@ -60,10 +66,12 @@ struct World {
     stuck: Option<&'static str>,
     violations: Vec<Violation>,
     trace: Trace,
+    ledger: Ledger,
+    teller: Option<Teller>,
 }
 
 impl World {
-    fn new(setup: Setup, keeps_steps: bool) -> Result<Self, Box<Report>> {
+    fn new(setup: Setup, tells: Option<bool>) -> Result<Self, Box<Report>> {
         let layout = setup.layout();
         let mut cluster = Cluster::new(&layout, setup.plan.clone(), setup.seed, START);
         let started = START + setup.plan.warm_up;
@@ -73,6 +81,10 @@ impl World {
             Err(error) => return Err(Box::new(refused(setup, error.kind()))),
         };
         let pauses = setup.pauses.iter().rev();
+        let mut teller = tells.map(|reveals_keys| Teller::new(started, reveals_keys));
+        if let Some(teller) = &mut teller {
+            teller.strikes(started, cluster.strikes());
+        }
         Ok(Self {
             machine,
             cluster,
@@ -88,7 +100,9 @@ impl World {
             steps: 0,
             stuck: None,
             violations: Vec::new(),
-            trace: Trace::new(keeps_steps),
+            trace: Trace::default(),
+            ledger: Ledger::default(),
+            teller,
             setup,
         })
     }
@@ -96,9 +110,10 @@ impl World {
     fn go(&mut self) {
         let config = &self.setup.config;
         let end = self.started + config.prepare_timeout + self.setup.hold + GRACE;
+        let most = STEPS_MAX + STEPS_PER_REGION * u64::from(self.setup.regions);
         self.after_input();
         while self.machine.outcome().is_none() {
-            if self.steps > STEPS_MAX {
+            if self.steps > most {
                 self.stuck = Some("it does not come to an end: too many steps");
             } else if self.now > end {
                 self.stuck = Some("it did not end in time");
@@ -139,6 +154,9 @@ impl World {
             self.now = self.now + lasting;
             self.cluster.handle_timeout(self.now);
         }
+        if let Some(teller) = &mut self.teller {
+            teller.strikes(self.now, self.cluster.strikes());
+        }
         while let Some((call, answer)) = self.cluster.poll_answer() {
             if let Some(event) = self.link.read(call, answer) {
                 self.input(event);
@@ -163,6 +181,10 @@ impl World {
 
     fn input(&mut self, event: Event) {
         self.trace.step(self.now, &event);
+        self.ledger.answered(&event, self.now);
+        if let Some(teller) = &mut self.teller {
+            teller.event(self.now, &event);
+        }
         self.machine.handle_event(event, self.now);
         self.after_input();
     }
@@ -178,23 +200,35 @@ impl World {
             && self.violations.len() < 5
         {
             self.violations.push(Violation::new("invariants", broken));
-            self.trace.freeze();
+            if let Some(teller) = &mut self.teller {
+                teller.note(self.now, "an invariant of the machine is broken");
+                teller.freeze();
+            }
         }
         while let Some(notice) = self.machine.poll_notice() {
             self.notice(&notice);
         }
         while let Some(effect) = self.machine.poll_effect() {
             self.trace.step(self.now, &effect);
+            self.ledger.sent(&effect, self.now);
+            if let Some(teller) = &mut self.teller {
+                teller.effect(self.now, &effect);
+            }
             self.link.carry_out(effect, &mut self.cluster, self.now);
         }
     }
 
     fn notice(&mut self, notice: &Notice) {
         self.trace.step(self.now, notice);
+        self.ledger.told(notice, self.now);
+        if let Some(teller) = &mut self.teller {
+            teller.notice(self.now, notice);
+        }
         match notice {
             Notice::PhaseEntered { phase, .. } => self.cluster.note_phase(*phase),
             Notice::Held(_) => {
                 self.held = true;
+                self.ledger.held(&self.cluster);
                 self.cluster.note_hold(self.now);
                 self.finish_at = Some(self.now + self.setup.hold);
             }
@@ -222,7 +256,7 @@ impl World {
         }
     }
 
-    fn report(mut self) -> (Report, Vec<String>) {
+    fn report(mut self) -> (Report, Option<Teller>) {
         let ended = match self.machine.outcome() {
             None => Ended::Stuck,
             Some(Outcome::Finished) => Ended::Finished,
@@ -248,11 +282,15 @@ impl World {
             lasted: self.now.saturating_duration_since(self.started),
             requests: self.cluster.requests(),
             strikes: self.cluster.strikes().clone(),
+            standstill: self
+                .ledger
+                .standstill(&self.machine, self.setup.config.window)
+                .filter(|_| ended == Ended::Finished),
             hash: self.trace.hash(),
             violations: self.violations,
             setup: self.setup,
         };
-        (report, self.trace.into_steps())
+        (report, self.teller)
     }
 }
 
@@ -268,6 +306,7 @@ fn refused(setup: Setup, kind: ErrorKind) -> Report {
         lasted: Duration::ZERO,
         requests: 0,
         strikes: Default::default(),
+        standstill: None,
         hash: 0,
         violations: vec![Violation::new("configuration", "the machine refuses it")],
     }

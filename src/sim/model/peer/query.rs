@@ -5,6 +5,7 @@ use super::types::{PendingRead, Role};
 use super::{Ctx, Out, PeerNode, WaitTicket};
 use crate::region::{Claim, PeerId, Region, WaitTarget};
 use crate::sim::model::command::Command;
+use crate::sim::model::history::Form;
 use crate::sim::model::{CallId, ModelRegionError, ReadRequest, RegionErrorDetail};
 use crate::time::Timestamp;
 
@@ -21,6 +22,15 @@ impl PeerNode {
                 || self.committed_merge > self.applied
                 || self.merge.is_some(),
         })
+    }
+
+    /// Returns what a client can make of it.
+    pub(in crate::sim) fn form(&self) -> Form {
+        let serves = self.is_leader() && self.term_at(self.commit) == Some(self.term);
+        Form {
+            epoch: self.region.epoch,
+            leads_in: serves.then_some(self.term),
+        }
     }
 
     /// Takes in a wait; `None` when it lasts. The order of the checks is that

@@ -1,20 +1,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::args::SimulateArgs;
-use super::exit::Outcome;
-use super::output::{Event, Reporter, RunResult, Simulated, Violation};
-use super::process::Signals;
+use super::found;
+use crate::cli::args::SimulateArgs;
+use crate::cli::exit::Outcome;
+use crate::cli::output::{Event, Reporter, RunResult};
+use crate::cli::process::Signals;
 use crate::error::ErrorKind;
-use crate::sim::world::{Sizes, Summary, run_seed};
+use crate::sim::world::{Options, Summary, run};
 
 /// How often it is told how far the simulation is.
 const TELL_EVERY: Duration = Duration::from_millis(250);
+/// How long runs that are under way are waited for after a signal.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the threads share.
 #[derive(Debug, Default)]
@@ -27,11 +30,13 @@ struct Shared {
 
 /// Tries many seeds in virtual time.
 pub(super) async fn simulate(
-    args: SimulateArgs,
+    args: &SimulateArgs,
     reporter: &Reporter,
     signals: &mut Signals,
 ) -> RunResult {
-    let all = args.seeds.end() - args.seeds.start() + 1;
+    let began = Instant::now();
+    let options = args.options();
+    let all = options.seeds.end() - options.seeds.start() + 1;
     let threads = args
         .threads
         .or_else(|| thread::available_parallelism().ok())
@@ -40,15 +45,19 @@ pub(super) async fn simulate(
     let shared = Arc::new(Shared::default());
     let mut workers = JoinSet::new();
     for _ in 0..threads {
-        let (shared, args) = (Arc::clone(&shared), args.clone());
-        workers.spawn_blocking(move || work(&args, all, &shared));
+        let (shared, options) = (Arc::clone(&shared), options.clone());
+        workers.spawn_blocking(move || work(&options, all, &shared));
     }
     let mut summary = Summary::default();
     let mut failed = None;
+    let mut give_up_at = None;
     loop {
         tokio::select! {
             biased;
-            _ = signals.next() => shared.is_over.store(true, Ordering::Relaxed),
+            _ = signals.next() => {
+                shared.is_over.store(true, Ordering::Relaxed);
+                give_up_at.get_or_insert(Instant::now() + PATIENCE);
+            }
             joined = workers.join_next() => match joined {
                 Some(Ok(part)) => summary.merge(part),
                 Some(Err(error)) => failed = Some(error.to_string()),
@@ -59,65 +68,35 @@ pub(super) async fn simulate(
                 reporter.emit(Event::Simulating { done, all });
             }
         }
+        // A large run may go on for minutes; it ends with the process.
+        if give_up_at.is_some_and(|at| at <= Instant::now()) {
+            break;
+        }
     }
-    told(&summary, reporter);
+    let wall = began.elapsed();
+    let text = format!("{summary}\n{}", found::cost(summary.runs, wall));
+    let told = found::simulated(&summary, wall, text);
+    reporter.emit(Event::Simulated(Box::new(told)));
     result_of(&summary, all, failed)
 }
 
 /// Takes seed after seed until none is left.
-fn work(args: &SimulateArgs, all: u64, shared: &Shared) -> Summary {
-    let sizes = Sizes::default();
+fn work(options: &Options, all: u64, shared: &Shared) -> Summary {
     let mut summary = Summary::default();
     while !shared.is_over.load(Ordering::Relaxed) {
         let next = shared.begun.fetch_add(1, Ordering::Relaxed);
         if next >= all {
             break;
         }
-        summary.add(run_seed(args.seeds.start() + next, args.faults, &sizes));
+        summary.add(run(options.setup(options.seeds.start() + next)));
         shared.done.fetch_add(1, Ordering::Relaxed);
     }
     summary
 }
 
-fn told(summary: &Summary, reporter: &Reporter) {
-    let simulated = Simulated {
-        seeds: summary.runs,
-        held: summary.held,
-        outcomes: summary
-            .outcomes
-            .iter()
-            .map(|(ended, count)| (ended.to_string(), *count))
-            .collect(),
-        violated: summary.violated,
-        violations: summary
-            .problems
-            .iter()
-            .flat_map(|problem| {
-                problem.violations.iter().map(|violation| Violation {
-                    seed: problem.seed,
-                    property: violation.property.to_owned(),
-                    message: violation.message.clone(),
-                    replay: problem.replay.clone(),
-                })
-            })
-            .collect(),
-        text: summary.to_string(),
-    };
-    reporter.emit(Event::Simulated(Box::new(simulated)));
-}
-
 fn result_of(summary: &Summary, all: u64, failed: Option<String>) -> RunResult {
     if summary.violated > 0 {
-        let seed = summary.problems.first().map(|problem| problem.seed);
-        let message = format!(
-            "{} of {} runs violated a property, seed {} first",
-            summary.violated,
-            summary.runs,
-            seed.unwrap_or_default()
-        );
-        return RunResult::new(Outcome::Error)
-            .because(ErrorKind::Oracle.as_str(), message)
-            .meaning("a property was violated");
+        return found::violated(summary);
     }
     if let Some(message) = failed {
         return RunResult::new(Outcome::Error).because(ErrorKind::Internal.as_str(), message);
