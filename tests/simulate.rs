@@ -90,7 +90,12 @@ fn an_aimed_fault_strikes_in_its_phase() {
                 setup.plan.stop_after = Duration::from_secs(60);
                 setup.hold = Duration::from_secs(20);
                 let report = run(setup);
-                assert!(report.violations.is_empty(), "{:?}", report.problem());
+                assert!(
+                    report.violations.is_empty(),
+                    "{:?}: {}",
+                    report.violations,
+                    report.replay()
+                );
                 report.strikes.contains_key(&(kind, phase))
             };
             let struck = (0..20).any(aimed);
