@@ -17,21 +17,19 @@ fn simulate_json(args: &[&str]) -> Finished {
 }
 
 /// A hold by claims alone, and what deceives it.
-const DECEIVED: [&str; 15] = [
+const DECEIVED: [&str; 13] = [
     "--proof",
     "claims",
-    "--faults",
-    "none",
+    "--only",
+    "lost_quorum,pd_lag",
     "--fault",
-    "lost_quorum=6",
-    "--fault",
-    "pd_lag=3",
+    "lost_quorum=4,pd_lag=4",
     "--stores",
     "3",
     "--regions",
-    "1..3",
+    "1..6",
     "--seeds",
-    "1..300",
+    "1..1200",
     "--threads=2",
 ];
 
