@@ -12,11 +12,12 @@ if ! cargo nextest --version >/dev/null 2>&1; then
   cargo install cargo-nextest --locked
 fi
 
-# A gRPC server that shares no code with ours, for the tests of the client.
+# A gRPC server that shares no code with ours, for the tests of the client, and a
+# server that speaks S3, for those of the locks.
 venv=${CARGO_TARGET_DIR:-target}/test-python
-if ! "$venv/bin/python" -c 'import grpc' >/dev/null 2>&1; then
+if ! "$venv/bin/python" -c 'import grpc, moto.server' >/dev/null 2>&1; then
   python3 -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet grpcio
+  "$venv/bin/python" -m pip install --quiet grpcio 'moto[s3,server]>=5.1'
 fi
 SNAPSHOT_PREPARE_TEST_PYTHON=$(cd "$venv/bin" && pwd)/python
 export SNAPSHOT_PREPARE_TEST_PYTHON

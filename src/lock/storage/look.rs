@@ -22,6 +22,8 @@ pub(super) struct View {
     pub(super) blockers: Holders,
     /// How many of them only announce that they want the lock.
     pub(super) intents: usize,
+    /// How many of them were gone when they were to be read.
+    vanished: usize,
     /// Whether one of them cannot be understood.
     pub(super) has_broken: bool,
     /// An expired lock in the place where ours shall be, as it was read.
@@ -54,8 +56,32 @@ impl View {
     }
 }
 
+/// How often a look begins anew because something vanished between its listing
+/// and its being read.
+const LOOKS_MAX: usize = 4;
+
 /// Looks at all objects of the family, as the acquisition `own`.
+///
+/// What is listed and then gone may have become something that was not listed:
+/// an announcement, the lock. So the look begins anew, and in the end whatever
+/// was listed counts.
 pub(super) async fn look(
+    shelf: &Shelf,
+    family: &Family,
+    options: &StorageOptions,
+    own: TxnId,
+) -> Result<View, LockError> {
+    let mut looks = 1;
+    loop {
+        let view = look_once(shelf, family, options, own).await?;
+        if view.vanished == 0 || looks == LOOKS_MAX {
+            return Ok(view);
+        }
+        looks += 1;
+    }
+}
+
+async fn look_once(
     shelf: &Shelf,
     family: &Family,
     options: &StorageOptions,
@@ -81,10 +107,9 @@ pub(super) async fn look(
         }
         let may_read = is_target || reads < READS_MAX;
         reads += 1;
-        let Some((holder, seen)) = identify(shelf, member, &meta, may_read).await? else {
-            // It is gone meanwhile.
-            continue;
-        };
+        let identified = identify(shelf, member, &meta, may_read).await?;
+        view.vanished += usize::from(identified.is_none());
+        let (holder, seen) = identified.unwrap_or_else(|| (holder_of(member, &meta, None), None));
         if let Some((metadata, seen)) = &seen
             && is_target
             && metadata.txn_id == Some(own)

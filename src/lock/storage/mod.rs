@@ -5,6 +5,8 @@ mod expiry;
 mod failure;
 mod family;
 mod held;
+#[cfg(test)]
+mod interleaving;
 mod lock;
 mod look;
 mod metadata;

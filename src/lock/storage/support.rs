@@ -25,6 +25,14 @@ impl Support {
         self.known().create == Some(true)
     }
 
+    #[cfg(test)]
+    pub(super) fn known_to_create(can_create: bool) -> Self {
+        Self(Mutex::new(Known {
+            create: Some(can_create),
+            update: Some(can_create),
+        }))
+    }
+
     fn known(&self) -> Known {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

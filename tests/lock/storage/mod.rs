@@ -3,4 +3,5 @@
 mod conform;
 mod contend;
 mod foreign;
+mod s3;
 mod support;

@@ -1,0 +1,300 @@
+//! The lock on a server that speaks S3: moto's. The Python that has it is named
+//! by the variable `SNAPSHOT_PREPARE_TEST_PYTHON`, which `scripts/test.sh` sets.
+
+use std::env;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use object_store::RetryConfig;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use snapshot_prepare::lock::conformance::run;
+use snapshot_prepare::lock::storage::{StorageLock, StorageOptions};
+use snapshot_prepare::lock::{Clock, LockConfig, LockErrorKind, LockUrl, RunLock};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::contend::contend;
+use super::support::{PATH, names, read};
+
+const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
+
+/// A server that ends with the test.
+struct Moto {
+    port: u16,
+    _process: Child,
+}
+
+impl Moto {
+    /// Returns `None` without a Python, save in CI, where that would go unnoticed.
+    async fn start() -> Option<Self> {
+        let python = env::var_os(PYTHON);
+        assert!(
+            python.is_some() || env::var_os("CI").is_none(),
+            "{PYTHON} is not set in CI"
+        );
+        let Some(python) = python else {
+            eprintln!("skipped: {PYTHON} is not set; scripts/test.sh sets it");
+            return None;
+        };
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lock/storage/s3_server.py");
+        let mut process = Command::new(python)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("python starts");
+        let output = process.stdout.take().expect("it is piped");
+        let mut lines = BufReader::new(output).lines();
+        let port = lines
+            .next_line()
+            .await
+            .expect("readable")
+            .expect("its port");
+        Some(Self {
+            port: port.trim().parse().expect("a port"),
+            _process: process,
+        })
+    }
+
+    fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn bucket(&self, bucket: &str) -> Arc<AmazonS3> {
+        s3(&self.endpoint(), bucket)
+    }
+}
+
+const SECRET: &str = "not-to-be-shown";
+
+fn s3(endpoint: &str, bucket: &str) -> Arc<AmazonS3> {
+    // Opening a lock by its URL chooses the crypto for TLS, without which no
+    // client can be built, also one that uses none.
+    open("file:///tmp/x", config());
+    let store = AmazonS3Builder::new()
+        .with_endpoint(endpoint)
+        .with_allow_http(true)
+        .with_region("us-east-1")
+        .with_access_key_id("key")
+        .with_secret_access_key(SECRET)
+        .with_bucket_name(bucket)
+        .with_retry(RetryConfig {
+            max_retries: 0,
+            ..RetryConfig::default()
+        })
+        .build();
+    Arc::new(store.expect("the settings can work"))
+}
+
+fn open(url: &str, config: LockConfig) -> StorageLock {
+    let Ok(LockUrl::Storage(url)) = url.parse() else {
+        panic!("{url} is a lock on storage");
+    };
+    StorageLock::open(&url, config, options()).expect("the settings can work")
+}
+
+fn config() -> LockConfig {
+    let mut config = LockConfig::default();
+    config.clock = Clock::System;
+    config.check_interval = Duration::from_millis(100);
+    config.backoff_min = Duration::from_millis(5);
+    config.backoff_max = Duration::from_millis(200);
+    config.margin = Duration::from_millis(500);
+    config
+}
+
+fn options() -> StorageOptions {
+    let mut options = StorageOptions::default();
+    options.grace = Duration::from_secs(1);
+    options
+}
+
+fn lock(store: &Arc<AmazonS3>, config: LockConfig) -> StorageLock {
+    let lock = StorageLock::new(Arc::clone(store) as _, PATH, config, options());
+    let lock = lock.expect("the settings can work");
+    lock.with_pages(Arc::clone(store) as _, Arc::clone(store) as _)
+}
+
+async fn conforms(config: LockConfig) {
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let store = moto.bucket("locks");
+    let contender = |hint: &str| {
+        let mut config = config.clone();
+        config.hint = hint.to_owned();
+        Box::new(lock(&store, config)) as Box<dyn RunLock>
+    };
+    assert_eq!(run(&contender).await, []);
+    assert_eq!(names(&(store as _)).await, [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms_without_lease() {
+    conforms(config()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conforms_with_lease() {
+    let mut config = config();
+    config.ttl = Some(Duration::from_secs(5));
+    conforms(config).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contenders_exclude_each_other() {
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let store: Arc<dyn ObjectStore> = moto.bucket("locks");
+    contend(&store, config(), 2, 60).await;
+    contend(&store, config(), 8, 30).await;
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_and_shown() {
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let s3 = moto.bucket("locks");
+    let store: Arc<dyn ObjectStore> = s3.clone();
+    let mut config = config();
+    config.ttl = Some(Duration::from_secs(3));
+    let lock = lock(&s3, config);
+    let guard = lock.acquire(Duration::ZERO).await.expect("free");
+    assert!(guard.expires(), "this store can renew");
+    let first = read(&store, PATH).await.expect("there");
+    assert!(first.contains(r#""lease_ms":3000"#), "{first}");
+    while read(&store, PATH).await.as_ref() == Some(&first) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    guard.ensure_held().expect("renewed");
+    assert!(guard.release().await.expect("removed").is_clean());
+    assert_eq!(names(&store).await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let mut config = config();
+    config.call_timeout = Duration::from_millis(400);
+    for (bucket, kind) in [
+        ("denied", LockErrorKind::Permission),
+        ("busy", LockErrorKind::Throttled),
+        ("down", LockErrorKind::Throttled),
+        ("missing", LockErrorKind::Other),
+    ] {
+        let lock = lock(&moto.bucket(bucket), config.clone());
+        let error = lock.acquire(Duration::ZERO).await.expect_err(bucket);
+        assert_eq!(error.kind(), kind, "{bucket}: {error}");
+        let error = lock.status().await.expect_err(bucket);
+        assert_eq!(error.kind(), kind, "{bucket}: {error}");
+        assert!(!error.to_string().contains(SECRET));
+        assert!(!format!("{lock:?} {error:?}").contains(SECRET));
+    }
+    let nobody = s3("http://127.0.0.1:1", "locks");
+    let error = lock(&nobody, config)
+        .status()
+        .await
+        .expect_err("nobody there");
+    assert_eq!(error.kind(), LockErrorKind::Unreachable, "{error}");
+}
+
+/// The lock's URL for the process that holds it; see [`holder`].
+const HOLD: &str = "SNAPSHOT_PREPARE_TEST_HOLD";
+
+/// Not a test but the process of one: takes the lock, says so, and holds it.
+#[tokio::test]
+async fn holder() {
+    let Ok(url) = env::var(HOLD) else {
+        return;
+    };
+    let mut config = config();
+    config.ttl = Some(Duration::from_secs(2));
+    let guard = open(&url, config)
+        .acquire(Duration::ZERO)
+        .await
+        .expect("free");
+    println!("held {} {}", guard.id(), guard.expires());
+    guard.lost().await;
+    println!("lost");
+}
+
+/// Starts a process that holds the lock, and returns it with the lock's id.
+async fn hold(url: &str, endpoint: &str) -> (Child, String) {
+    let mut process = Command::new(env::current_exe().expect("a path"))
+        .args(["storage::s3::holder", "--exact", "--nocapture"])
+        .env(HOLD, url)
+        .env("AWS_ENDPOINT_URL", endpoint)
+        .env("AWS_ALLOW_HTTP", "true")
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the test starts itself");
+    let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+    loop {
+        let line = lines
+            .next_line()
+            .await
+            .expect("readable")
+            .expect("a holder");
+        if let Some((_, held)) = line.split_once("held ") {
+            let (id, _) = held.split_once(' ').expect("two words");
+            return (process, id.to_owned());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_lock_of_a_killed_holder_is_taken_over_when_it_has_expired() {
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let url = format!("s3://locks/{PATH}");
+    let (mut process, id) = hold(&url, &moto.endpoint()).await;
+    let mut config = config();
+    config.ttl = Some(Duration::from_secs(2));
+    let lock = lock(&moto.bucket("locks"), config);
+    let error = lock.acquire(Duration::ZERO).await.expect_err("it is held");
+    assert_eq!(error.holders().listed[0].id, id);
+    // While it lives it is renewed, however long we wait.
+    let error = lock
+        .acquire(Duration::from_secs(6))
+        .await
+        .expect_err("it is held");
+    assert_eq!(error.holders().listed[0].id, id);
+    process.kill().await.expect("it is killed");
+    let guard = lock
+        .acquire(Duration::from_secs(60))
+        .await
+        .expect("it expires");
+    assert_ne!(guard.id(), id);
+    assert!(guard.release().await.expect("removed").is_clean());
+}
+
+#[tokio::test]
+async fn the_lock_of_a_killed_holder_on_local_files_stays_until_it_is_broken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("file://{}/ä b/x.lock", folder.path().display());
+    let (mut process, id) = hold(&url, "http://127.0.0.1:1").await;
+    process.kill().await.expect("it is killed");
+    let lock = open(&url, config());
+    let error = lock
+        .acquire(Duration::from_secs(3))
+        .await
+        .expect_err("it stays");
+    assert_eq!(error.holders().listed[0].id, id);
+    lock.break_lock("another").await.expect_err("not that one");
+    lock.break_lock(&id).await.expect("that one");
+    let guard = lock.acquire(Duration::ZERO).await.expect("free");
+    assert!(folder.path().join("ä b/x.lock").is_file());
+    assert!(guard.release().await.expect("removed").is_clean());
+}
