@@ -242,3 +242,28 @@ fn r09_the_comparison_does_not_wait_for_the_rest_between_listings() {
     assert_eq!(last, bench.now, "together with all others");
     assert!(last < slow + secs(18), "the rest would be as long again");
 }
+
+#[test]
+fn r09_a_region_that_is_claimed_anew_is_asked_there_and_looked_for_nowhere_else() {
+    let mut bench = Bench::new();
+    bench.first(1, is_wait_101, || Act::Never);
+    // Its refusal leads to a new listing of the store that leads 101, too.
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::EpochNotMatch),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.region(101).region.epoch.conf_ver += 1;
+    bench.run_for(secs(1));
+    let of_101 = bench.cluster.region(101).region.range.clone();
+    let scans = bench.count(|ask| match ask {
+        Ask::Scan { range, .. } => range.overlaps(&of_101),
+        _ => false,
+    });
+    assert_eq!(scans, 0);
+    assert_eq!(bench.count(is_wait_101), 1, "one at a time");
+    bench.release(is_wait_101);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(is_wait_101), 2);
+}
