@@ -14,7 +14,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
 fi
 
 seconds=${2:-60}
-targets=${1:-range_set machine answers layout text}
+targets=${1:-range_set machine answers layout text lock}
 for target in $targets; do
   found=target/fuzz-corpus/$target
   failed=target/fuzz-artifacts/$target

@@ -113,3 +113,9 @@ fn the_corpus_of_the_layouts_passes() {
 fn the_corpus_of_texts_passes() {
     assert!(replay("text", fuzz::text) > 0);
 }
+
+#[cfg(feature = "lock-storage")]
+#[test]
+fn the_corpus_of_locks_passes() {
+    assert!(replay("lock", fuzz::lock) > 0);
+}

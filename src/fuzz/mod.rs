@@ -7,6 +7,8 @@
 mod answers;
 #[cfg(feature = "sim")]
 mod layout;
+#[cfg(feature = "lock-storage")]
+mod lock;
 mod machine;
 pub mod play;
 mod range_set;
@@ -17,6 +19,8 @@ mod text;
 pub use answers::answers;
 #[cfg(feature = "sim")]
 pub use layout::layout;
+#[cfg(feature = "lock-storage")]
+pub use lock::lock;
 pub use machine::machine;
 pub use range_set::range_set;
 #[cfg(feature = "cli")]

@@ -73,6 +73,12 @@ impl fmt::Display for Address {
     }
 }
 
+/// Checks that a client can dial this; the error says what is wrong with it.
+#[cfg(feature = "cli")]
+pub(crate) fn check_endpoint(text: &str) -> Result<(), &'static str> {
+    Address::parse(text).map(drop)
+}
+
 fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix)

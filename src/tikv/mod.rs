@@ -29,6 +29,8 @@ mod status;
 mod stores;
 mod stream;
 
+#[cfg(feature = "cli")]
+pub(crate) use address::check_endpoint;
 pub use cluster::TikvCluster;
 pub use listing::TikvClaims;
 pub use options::Options;

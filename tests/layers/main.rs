@@ -157,6 +157,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer("fuzz::answers", FUZZ_ALL, &["arbitrary", "prost"]),
     layer("fuzz::layout", FUZZ_ALL, &["arbitrary"]),
+    layer("fuzz::lock", FUZZ_ALL, &["arbitrary"]),
     layer("fuzz::text", FUZZ_ALL, &["arbitrary"]),
     layer("bin", &[], &["tokio"]),
 ];
@@ -165,7 +166,7 @@ const LAYERS: &[Layer] = &[
 const FUZZ: &[&str] = &["time", "range", "region", "error", "progress", "machine"];
 const FUZZ_ALL: &[&str] = &[
     "time", "range", "region", "error", "progress", "machine", "cluster", "pb", "tikv", "sim",
-    "cli",
+    "cli", "lock",
 ];
 
 /// What the simulation may use of this crate.

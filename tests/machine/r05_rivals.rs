@@ -225,3 +225,34 @@ fn r05_a_foreign_lease_of_the_first_attempt_stays_refused_in_mind() {
     let report = bench.machine.prepare_report().expect("held");
     assert_eq!(report.foreign_leases, [StoreId(2)]);
 }
+
+/// The first lease of store 2 is answered only when its attempt is over, and
+/// says that the store was not leased, or was so by an earlier attempt of ours.
+#[test]
+fn r05_what_shows_while_releasing_is_foreign_only_if_it_can_be() {
+    for own_lease_left in [false, true] {
+        let mut bench = Bench::new();
+        let foreign = |bench: &Bench| {
+            bench
+                .notices()
+                .filter(|(_, notice)| matches!(notice, Notice::ForeignLease { .. }))
+                .count()
+        };
+        if own_lease_left {
+            // The first attempt leases store 2 and cannot lift it again.
+            bench.when(|ask| ask.is_finish() && ask.at(2), || Act::Never);
+            bench.first(1, |ask| ask.is_lease() && ask.at(1), || Act::Never);
+            bench.run_until("the next attempt", |bench| bench.attempt() == 2);
+        }
+        bench.when(|ask| ask.is_lease() && ask.at(2), || Act::Never);
+        bench.run_to(PhaseName::Suspend);
+        bench.run_for(secs(1));
+        let open = bench.last(|ask| ask.is_open() && ask.at(1)).expect("open");
+        bench.when(Ask::is_finish, || Act::Never);
+        bench.tell(open.failed(failure(FailureKind::Unavailable)));
+        assert_eq!(bench.phase(), PhaseName::Release);
+        let last = bench.last(|ask| ask.is_lease() && ask.at(2));
+        bench.release(|ask| Some(ask) == last.as_ref());
+        assert_eq!(foreign(&bench), 0, "{own_lease_left}");
+    }
+}

@@ -1,3 +1,5 @@
+use crate::tikv::check_endpoint;
+
 /// Checks one PD endpoint: `host:port`, with `http://` or `https://` before it
 /// if one likes.
 pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
@@ -23,9 +25,12 @@ pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
         return Err("write an IPv6 address in brackets, such as [::1]:2379".into());
     }
     match port.parse::<u16>() {
-        Ok(1..) => Ok(text.to_owned()),
-        _ => Err(format!("`{port}` is not a port")),
+        Ok(1..) => {}
+        _ => return Err(format!("`{port}` is not a port")),
     }
+    // The client has the last word, so that nothing fails behind this.
+    check_endpoint(text)?;
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -57,6 +62,7 @@ mod tests {
             ("::1:2379", "in brackets"),
             ("etcd://pd:2379", "not host:port"),
             ("pd:2379/path", "not host:port"),
+            ("p\u{fffd}d:2379", "not of the form host:port"),
         ] {
             let message = parse_endpoint(text).expect_err(text);
             assert!(message.contains(part), "{text}: {message}");

@@ -122,7 +122,8 @@ mod rfc3339 {
 
         use serde::{Deserialize, Deserializer, Serializer};
 
-        /// How another language writes that there is no time.
+        /// How another language writes that there is no time, whatever the
+        /// offset.
         const NONE: &str = "0001-01-01T00:00:00Z";
 
         pub(in super::super) fn serialize<S: Serializer>(
@@ -138,13 +139,11 @@ mod rfc3339 {
         pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
             deserializer: D,
         ) -> Result<Option<SystemTime>, D::Error> {
-            match Option::<String>::deserialize(deserializer)?.as_deref() {
-                None | Some(NONE) => Ok(None),
-                Some(text) => {
-                    let time: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
-                    Ok(Some(SystemTime::from(time)))
-                }
-            }
+            let Some(text) = Option::<String>::deserialize(deserializer)? else {
+                return Ok(None);
+            };
+            let time: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+            Ok((time.to_string() != NONE).then(|| SystemTime::from(time)))
         }
     }
 }

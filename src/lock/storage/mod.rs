@@ -12,6 +12,8 @@ mod look;
 mod metadata;
 mod open;
 mod options;
+#[cfg(feature = "arbitrary")]
+pub(crate) mod raw;
 mod shelf;
 mod support;
 mod txn_id;

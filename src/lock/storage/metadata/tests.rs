@@ -44,6 +44,8 @@ fn every_version_is_read() {
         Some(at((THEN + 3600) * 1_000_000 + 250_000))
     );
     assert_eq!(read(LEASE_ZERO).expire_at, None);
+    let elsewhere = LEASE_ZERO.replace("0001-01-01T00:00:00Z", "0001-01-01T02:00:00+02:00");
+    assert_eq!(read(&elsewhere).expire_at, None);
     let note = read(V3).note();
     assert_eq!(
         note.as_deref(),
