@@ -24,6 +24,22 @@
 //! # async fn work() {}
 //! ```
 //!
+//! # Which one
+//! | | on storage | on etcd |
+//! | --- | --- | --- |
+//! | needs | the backup's storage | an etcd, PD's will do |
+//! | excludes also | log truncation and other tools that lock the same object | `etcdctl lock`, TiDB's locks of the same name |
+//! | a holder that died blocks the others | for ever, or with a lease for it and a grace, where the storage can renew | for the lease |
+//! | fencing number | no | yes |
+//! | tells a loss | at the next look or renewal | at the next renewal |
+//!
+//! Take the one on storage when what has to be excluded works on the backup's
+//! files, and the one on etcd when it works on the cluster.
+//!
+//! No lock stops TiKV itself, nor what a holder has sent before it noticed the
+//! loss: a lock makes it unlikely that two work at once, the checks of the prepare
+//! stage are what makes it safe.
+//!
 //! # A lock of one's own
 //! A backend makes the raw calls ([`HeldLock`]: renew, release) and hands them to
 //! [`LockGuard::start`], which does the rest for all of them: it decides when to

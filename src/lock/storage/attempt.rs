@@ -132,11 +132,15 @@ impl Attempt<'_> {
         let mode = match &view.expired {
             None if self.support.can_create() => PutMode::Create,
             None => PutMode::Overwrite,
-            Some(version) if can_update => PutMode::Update(version.clone()),
-            Some(_) => {
-                let message = "the lock has expired, but this storage has no conditional \
-                               overwrite, so it can only be broken by hand";
-                return Err(LockError::new(LockErrorKind::Unsupported, message).into());
+            Some((version, _)) if can_update => PutMode::Update(version.clone()),
+            // Nobody but its holder, or whoever breaks it, can tell that it is
+            // still the version that was read.
+            Some((_, holder)) => {
+                let mut holder = holder.clone();
+                holder.note = Some("expired, but this storage cannot replace it safely".to_owned());
+                let mut view = View::default();
+                view.blockers.push(holder);
+                return Err(Refusal::Blocked(Box::new(view)));
             }
         };
         let now = self.options.wall_clock.now();

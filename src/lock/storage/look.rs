@@ -27,7 +27,7 @@ pub(super) struct View {
     /// Whether one of them cannot be understood.
     pub(super) has_broken: bool,
     /// An expired lock in the place where ours shall be, as it was read.
-    pub(super) expired: Option<UpdateVersion>,
+    pub(super) expired: Option<(UpdateVersion, Holder)>,
     /// Announcements of those who are gone for good.
     pub(super) stale_intents: Vec<Path>,
     /// Our own lock, as it was read.
@@ -121,7 +121,7 @@ async fn look_once(
         match (expired, member.shape) {
             (Some(_), Shape::Intent(_)) => view.stale_intents.push(meta.location),
             (Some((_, seen)), _) if is_target => {
-                view.expired = Some(seen.version());
+                view.expired = Some((seen.version(), holder));
             }
             _ => {
                 view.intents += usize::from(holder.kind == HolderKind::Intent);

@@ -2,6 +2,7 @@
 
 mod conform;
 mod contend;
+mod faults;
 mod foreign;
 mod s3;
 mod support;
