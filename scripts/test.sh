@@ -4,9 +4,12 @@
 # `bash scripts/test.sh range::` runs only the tests with that in their names.
 #
 # Needs the Rust toolchain and Python with pip; installs nothing outside
-# target/ but cargo-nextest, should that be missing.
+# target/ but, should they be missing, cargo-nextest and what
+# scripts/install-etcd.sh says.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bash scripts/install-etcd.sh
 
 if ! cargo nextest --version >/dev/null 2>&1; then
   cargo install cargo-nextest --locked

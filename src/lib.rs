@@ -24,8 +24,8 @@
 //! taking the snapshots.
 //!
 //! # Features
-//! `driver` and `tikv` are on by default; `lock`, `sim`, `arbitrary` and `cli` are
-//! not.
+//! `driver` and `tikv` are on by default; `lock`, `lock-etcd`, `sim`, `arbitrary`
+//! and `cli` are not.
 //! Without any of them only the pure layers are left, and neither tokio nor
 //! tonic is in the tree.
 

@@ -50,6 +50,8 @@ mod config;
 pub mod conformance;
 mod detached;
 mod error;
+#[cfg(feature = "lock-etcd")]
+pub mod etcd;
 mod guard;
 mod held;
 mod holder;

@@ -124,6 +124,21 @@ const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
+        "lock::etcd",
+        &["time", "error", "clock"],
+        &[
+            "etcd_client",
+            "hyper_util",
+            "jiff",
+            "rand",
+            "serde",
+            "serde_json",
+            "tokio",
+            "tonic",
+            "tracing",
+        ],
+    ),
+    layer(
         "sim",
         SIM,
         &["rand", "rand_chacha", "serde", "serde_json", "thiserror"],
