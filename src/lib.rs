@@ -24,10 +24,9 @@
 //! taking the snapshots.
 //!
 //! # Features
-//! `driver` and `tikv` are on by default; `lock`, `lock-etcd`, `sim`, `arbitrary`
-//! and `cli` are not.
-//! Without any of them only the pure layers are left, and neither tokio nor
-//! tonic is in the tree.
+//! `driver` and `tikv` are on by default; `lock`, `lock-storage`, `lock-etcd`,
+//! `sim`, `arbitrary` and `cli` are not. Without any of them only the pure layers
+//! are left, and neither tokio nor tonic is in the tree.
 
 #[cfg(feature = "arbitrary")]
 pub mod arbitrary;

@@ -6,4 +6,9 @@ mod server;
 mod support;
 
 mod conforming;
+mod contention;
+mod faults;
 mod foreign;
+mod login;
+mod members;
+mod tls;

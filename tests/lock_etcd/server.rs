@@ -15,6 +15,8 @@ pub(crate) struct Etcd {
     members: Vec<Member>,
     pub(crate) endpoints: Vec<String>,
     tls: Option<TlsFiles>,
+    /// `name:password` for etcdctl.
+    pub(crate) user: Option<String>,
 }
 
 /// The files of a server that wants client certificates.
@@ -107,6 +109,7 @@ impl Etcd {
                 .map(|port| format!("127.0.0.1:{port}"))
                 .collect(),
             tls,
+            user: None,
         }
     }
 
@@ -138,6 +141,9 @@ impl Etcd {
             .arg(format!("--endpoints={}", self.endpoints.join(",")))
             .args(arguments)
             .stdin(Stdio::null());
+        if let Some(user) = &self.user {
+            command.env("ETCDCTL_USER", user);
+        }
         if let Some(tls) = &self.tls {
             command.args([
                 format!("--cacert={}", tls.ca),

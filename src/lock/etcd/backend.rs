@@ -375,3 +375,6 @@ fn whole_seconds(seconds: i64) -> Duration {
 pub(super) fn value(config: &LockConfig) -> Vec<u8> {
     metadata::encode(config, SystemTime::now())
 }
+
+#[cfg(test)]
+mod tests;

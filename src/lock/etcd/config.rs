@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use super::address::Address;
 use super::key::Keys;
 use super::tls::Tls;
-use super::url;
-use crate::lock::{LockError, LockErrorKind};
+use crate::lock::{EtcdUrl, LockError, LockErrorKind};
 
 /// Where a lock on etcd lies, and how to get there.
 ///
@@ -67,24 +66,13 @@ impl EtcdConfig {
         })
     }
 
-    /// Reads `etcd://host:port[,host:port…]/name`, or `etcds://…` for TLS.
-    ///
-    /// The name is all behind the slash that ends the endpoints, percent-decoded:
-    /// a name that begins with a slash itself has two of them there. A name that
-    /// is empty or ends in `/` gets `snapshot-prepare.lock` appended.
-    /// `user@` may stand before the endpoints. A password may not: URLs end up in
-    /// lists of processes and in logs.
+    /// The lock at a URL.
     ///
     /// # Errors
-    /// [`LockErrorKind::Config`] when the URL is not of that form.
-    pub fn from_url(url: &str) -> Result<Self, LockError> {
-        let url = url::parse(url).map_err(wrong)?;
-        let mut config = Self::new(url.endpoints, url.name)?;
+    /// As for [`EtcdConfig::new`].
+    pub fn from_url(url: &EtcdUrl) -> Result<Self, LockError> {
+        let mut config = Self::new(&url.endpoints, url.name.as_str())?;
         config.wants_tls = url.is_tls;
-        config.login = url.user.map(|user| Login {
-            user,
-            password: String::new(),
-        });
         Ok(config)
     }
 
@@ -96,13 +84,8 @@ impl EtcdConfig {
     #[must_use]
     pub fn with_environment(mut self, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name| lookup(name).filter(|value| !value.is_empty());
-        let password = get(PASSWORD);
-        match &mut self.login {
-            Some(login) if login.password.is_empty() => {
-                login.password = password.unwrap_or_default();
-            }
-            Some(_) => {}
-            None => self.login = get(USER).map(|user| Login::from_parts(&user, password)),
+        if self.login.is_none() {
+            self.login = get(USER).map(|user| Login::from_parts(&user, get(PASSWORD)));
         }
         if self.wants_tls && self.tls.is_none() {
             let identity = get(CERT).zip(get(KEY));
@@ -210,17 +193,25 @@ fn wrong(message: impl Into<String>) -> LockError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::LockUrl;
 
     fn login(config: &EtcdConfig) -> Option<(&str, &str)> {
         let login = config.login.as_ref()?;
         Some((&login.user, &login.password))
     }
 
+    fn at(url: &str) -> Result<EtcdConfig, LockError> {
+        match url.parse()? {
+            LockUrl::Etcd(url) => EtcdConfig::from_url(&url),
+            other => panic!("{other} is not on etcd"),
+        }
+    }
+
     fn environment(
         url: &str,
         variables: &'static [(&'static str, &'static str)],
     ) -> Result<EtcdConfig, LockError> {
-        let config = EtcdConfig::from_url(url)?;
+        let config = at(url)?;
         Ok(config.with_environment(|name| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -235,9 +226,10 @@ mod tests {
         assert_eq!(login(&config), Some(("ann", "p:w")));
         let config = environment("etcd://h/n", &[(USER, "ann"), (PASSWORD, "pw")])?;
         assert_eq!(login(&config), Some(("ann", "pw")));
-        // The URL says who, then the variable for that is not looked at.
-        let config = environment("etcd://bob@h/n", &[(USER, "ann"), (PASSWORD, "pw")])?;
-        assert_eq!(login(&config), Some(("bob", "pw")));
+        // What is set already stays.
+        let config = at("etcd://h/n")?.with_user("bob", "x");
+        let config = config.with_environment(|_| Some("ann".to_owned()));
+        assert_eq!(login(&config), Some(("bob", "x")));
         // Without TLS its files play no part.
         let config = environment("etcd://h/n", &[(CA, "/ca")])?;
         assert!(config.tls.is_none() && !config.is_tls());
@@ -250,7 +242,7 @@ mod tests {
 
     #[test]
     fn credentials_do_not_show() -> Result<(), LockError> {
-        let config = EtcdConfig::from_url("etcds://ann@h1,[::1]:5/a/b")?
+        let config = at("etcds://h1,[::1]:5/a/b")?
             .with_user("ann", "secret")
             .with_namespace("ks/")
             .with_tls("/hidden/ca", Some(("/hidden/c".into(), "/hidden/k".into())));
@@ -272,7 +264,7 @@ mod tests {
             Err(LockErrorKind::Config)
         );
         assert_eq!(kind(EtcdConfig::new(["h"], "")), Err(LockErrorKind::Config));
-        let without_ca = EtcdConfig::from_url("etcds://h/name").expect("well formed");
+        let without_ca = at("etcds://h/name").expect("well formed");
         let error = without_ca.validate().expect_err("no CA");
         assert!(error.message().contains(CA), "{error}");
         let missing = EtcdConfig::new(["h"], "name").expect("well formed");

@@ -6,7 +6,7 @@
 //! use snapshot_prepare::lock::{LockConfig, LockError, RunLock};
 //!
 //! # async fn example() -> Result<(), LockError> {
-//! let target = EtcdConfig::from_url("etcd://10.0.0.1:2379,10.0.0.2:2379/backup")?
+//! let target = EtcdConfig::new(["10.0.0.1:2379", "10.0.0.2:2379"], "backup")?
 //!     .with_environment(|name| std::env::var(name).ok());
 //! let lock = EtcdLock::new(target, LockConfig::default())?;
 //! let guard = lock.acquire(Duration::ZERO).await?;
@@ -81,7 +81,6 @@ mod link;
 mod lock;
 mod metadata;
 mod tls;
-mod url;
 
 pub use config::EtcdConfig;
 pub use lock::EtcdLock;
