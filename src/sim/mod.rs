@@ -8,6 +8,8 @@
 //! - [`oracle`]: the properties that a run against it must have.
 //! - [`world`]: a [`Machine`](crate::machine::Machine) against it in virtual
 //!   time, seed by seed.
+//! - [`explore`]: a small explorer of state spaces, for models of any kind.
+//! - [`small`]: small clusters, abstract, with all that can happen to them.
 //! - [`client`]: that cluster as a [`ClusterClient`](crate::cluster::ClusterClient),
 //!   in the same process.
 //! - [`server`]: that cluster over gRPC on loopback.
@@ -20,6 +22,7 @@
     reason = "runs in real time"
 )]
 pub mod client;
+pub mod explore;
 pub mod fault;
 #[allow(
     clippy::disallowed_methods,
@@ -37,4 +40,5 @@ pub mod oracle;
     reason = "runs in real time"
 )]
 pub mod server;
+pub mod small;
 pub mod world;
