@@ -93,6 +93,20 @@ mod tests {
     }
 
     #[test]
+    fn micros_are_kept() {
+        let at = Timestamp::from_micros(12);
+        assert_eq!(at.as_micros(), 12);
+        let later = at + Duration::from_millis(3);
+        assert_eq!(later.as_micros(), 3_012);
+        assert_eq!(
+            later.saturating_duration_since(at),
+            Duration::from_millis(3)
+        );
+        assert_eq!(at.saturating_duration_since(later), Duration::ZERO);
+        assert_eq!(later.saturating_sub(Duration::from_millis(3)), at);
+    }
+
+    #[test]
     fn displays_seconds() {
         assert_eq!(Timestamp::from_micros(12_000_034).to_string(), "12.000034s");
     }

@@ -274,3 +274,24 @@ fn r08_waits_of_one_store_that_are_overdue_together_share_their_look() {
     let listings = bench.count_since(mark, Ask::is_claims);
     assert!(listings <= 12, "{listings} listings of 3 stores");
 }
+
+#[test]
+fn r08_what_a_store_no_longer_claims_is_looked_for_at_once() {
+    let mut bench = Bench::new();
+    bench.when(
+        |ask| ask.is_wait() && ask.about(101) && ask.at(1),
+        || Act::Never,
+    );
+    // Its refusal leads to a listing of store 1, which led 101 as well.
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::EpochNotMatch),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.lead(101, 2);
+    bench.run_for(secs(1));
+    let elsewhere = |ask: &Ask| ask.is_wait() && ask.about(101) && ask.at(2);
+    assert_eq!(bench.count(elsewhere), 1);
+    bench.run_to(PhaseName::Hold);
+}

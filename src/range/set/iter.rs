@@ -194,3 +194,47 @@ impl<'a> FromIterator<&'a KeyRange> for KeyRangeSet {
         set
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(starts: &[u8]) -> KeyRangeSet {
+        let range = |start: &u8| {
+            let end = EndKey::Bounded(Key::from(&[start + 1]));
+            KeyRange::new(Key::from(&[*start]), end).expect("not empty")
+        };
+        starts.iter().map(range).collect()
+    }
+
+    #[test]
+    fn the_number_of_ranges_is_known_at_each_step_from_both_ends() {
+        for starts in [&[][..], &[1], &[1, 3], &[1, 3, 5]] {
+            let set = set(starts);
+            let mut iter = set.iter();
+            for left in (0..starts.len()).rev() {
+                assert_eq!(iter.size_hint(), (left + 1, Some(left + 1)));
+                let next = if left % 2 == 0 {
+                    iter.next()
+                } else {
+                    iter.next_back()
+                };
+                assert!(next.is_some());
+            }
+            assert_eq!((iter.len(), iter.next()), (0, None));
+            let mut back: Vec<_> = set.iter().rev().collect();
+            back.reverse();
+            assert_eq!(back, set.iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn iterators_show_no_keys() {
+        let set = set(&[1, 3]);
+        let whole = KeyRange::whole();
+        assert_eq!(format!("{:?}", set.iter()), "Iter { left: 2 }");
+        assert_eq!(format!("{:?}", set.gaps(&whole)), "Gaps { .. }");
+        let intersections = set.intersections(&whole);
+        assert_eq!(format!("{intersections:?}"), "Intersections { .. }");
+    }
+}
