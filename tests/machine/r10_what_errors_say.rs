@@ -335,3 +335,19 @@ fn r10_the_look_for_another_range_does_not_cut_a_busy_delay_short() {
     let pause = times[1].saturating_duration_since(times[0]);
     assert!(pause >= secs(5), "{pause:?}");
 }
+
+/// A store that is busy and suggests no delay is still left alone for a backoff.
+#[test]
+fn r10_busy_without_a_delay_is_no_reason_to_ask_at_once() {
+    let busy = RegionErrorKind::ServerIsBusy {
+        backoff: Duration::ZERO,
+    };
+    let mut bench = Bench::new();
+    let wait = |ask: &Ask| ask.is_wait() && ask.about(101);
+    bench.first(1, wait, move || Act::Refuse(busy));
+    bench.run_to(PhaseName::Hold);
+    let times = bench.times(wait);
+    assert_eq!(times.len(), 2);
+    let pause = times[1].saturating_duration_since(times[0]);
+    assert!(pause >= ms(50), "{pause:?}");
+}

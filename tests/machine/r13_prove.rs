@@ -243,3 +243,13 @@ fn r13_two_claimers_before_are_no_proof_by_claims() {
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.attempt(), 1);
 }
+
+#[test]
+fn r13_claims_are_looked_at_as_soon_as_all_are_leased() {
+    let mut bench = Bench::with(3, 6, |config| config.proof = Proof::Claims);
+    bench.run_to(PhaseName::WaitApply);
+    let from = bench.now;
+    bench.run_to_ask("a wait", Ask::is_wait);
+    let pause = bench.now.saturating_duration_since(from);
+    assert!(pause < ms(20), "{pause:?}");
+}
