@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::hold::Observer;
-use crate::machine::Config;
+use crate::machine::{Config, ForeignLease};
 use crate::progress::PrepareReport;
 use crate::sim::oracle::{Claimed, Verdict, Violation, judge};
 use crate::sim::server::Served;
@@ -22,6 +22,8 @@ impl Oracle {
                 stores: Vec::new(),
                 lease: Some(config.lease),
                 window: Some(config.window),
+                leaves_foreign: config.foreign_lease == ForeignLease::Refuse,
+                ..Claimed::default()
             }),
         }
     }

@@ -127,6 +127,7 @@ async fn every_run_ends_and_says_what_is_true() {
                 stores,
                 lease: Some(LEASE),
                 window: Some(Config::default().window),
+                ..Claimed::default()
             };
             let violations = run.cluster.with_model(|model| judge(model, &claimed));
             assert_eq!(violations, [], "{level:?} seed {seed}");

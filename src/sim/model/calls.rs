@@ -50,6 +50,9 @@ pub(super) struct StreamCall {
     pub(super) lingers: Option<Duration>,
 }
 
+/// How a stream ends that another one has taken away.
+pub(super) const ABORTED: &str = "the loop has been aborted by server";
+
 const CLAIMS_PER_BATCH: usize = 64;
 
 impl Cluster {
@@ -102,6 +105,29 @@ impl Cluster {
         }
     }
 
+    /// Notes a call to a store that must not be called.
+    pub(super) fn check_target(&mut self, call: CallId, request: &Request) {
+        let what = match request {
+            Request::ListClaims { .. } => "its claims were asked for",
+            Request::LeaderRead { .. } => "it was read from",
+            Request::OpenStream { .. } => "a stream was opened there",
+            _ => return,
+        };
+        let Some(store) = self.store_asked(call, request) else {
+            return;
+        };
+        let node = self.stores.get(&store);
+        let why = if !node.is_some_and(|node| node.info.takes_part()) {
+            "no store that takes part"
+        } else if self.history.superseded.contains(&store) {
+            "left to the one who took the stream"
+        } else {
+            return;
+        };
+        let message = format!("store {store} is {why}, and {what}");
+        self.history.forbidden.push(message);
+    }
+
     /// Draws by how much a message between a client and a store is late.
     fn extra_delay(&mut self, store: Option<StoreId>) -> Duration {
         let most = store
@@ -115,13 +141,6 @@ impl Cluster {
     }
 
     fn dial(&mut self, call: CallId, store: StoreId, kind: CallKind, delay: Duration) {
-        let may_be_asked = self
-            .stores
-            .get(&store)
-            .is_some_and(|node| node.info.takes_part());
-        if !may_be_asked && matches!(kind, CallKind::Stream(_)) {
-            self.history.forbidden.push(store);
-        }
         self.calls.insert(call, Call { store, kind });
         self.after(delay, Event::AtStore(call));
     }
@@ -222,8 +241,12 @@ impl Cluster {
         if call.is_internal() {
             self.rival_hears(call, answer);
         } else {
-            if matches!(answer, Answer::Stream(StreamReply::LeaseUpdated { .. })) {
-                self.history.update_answered(call);
+            if let Answer::Stream(StreamReply::LeaseUpdated {
+                last_lease_is_valid,
+            }) = answer
+            {
+                let now = self.now;
+                self.history.update_answered(call, last_lease_is_valid, now);
             }
             self.answers.push_back((call, answer));
         }

@@ -140,6 +140,8 @@ impl Cluster {
             self.phase_entered();
         }
         self.history.requests += 1;
+        self.history.asked(call, &request, now);
+        self.check_target(call, &request);
         self.take_in(call, request);
     }
 
@@ -154,7 +156,13 @@ impl Cluster {
 
     /// Returns the next answer that reaches its client now.
     pub fn poll_answer(&mut self) -> Option<(CallId, Answer)> {
-        self.answers.pop_front()
+        let (call, answer) = self.answers.pop_front()?;
+        if let Answer::End(status) = &answer
+            && status.message == super::calls::ABORTED
+        {
+            self.history.superseded(call);
+        }
+        Some((call, answer))
     }
 
     /// Returns the next instant at which [`Cluster::handle_timeout`] has
@@ -270,6 +278,7 @@ impl Cluster {
     pub fn note_hold(&mut self, now: Timestamp) {
         self.handle_timeout(now);
         let mut mark = self.history.hold_mark();
+        mark.at = now;
         mark.voters = self.stores_with_voters();
         mark.unsettled = crate::sim::oracle::unsettled(self);
         self.history.hold = Some(mark);
@@ -280,6 +289,17 @@ impl Cluster {
     pub fn note_finish(&mut self, now: Timestamp) {
         self.handle_timeout(now);
         self.history.finish_asked.get_or_insert(now);
+    }
+
+    /// Notes that the client says now that its hold is lost.
+    pub fn note_lost(&mut self, now: Timestamp) {
+        self.handle_timeout(now);
+        self.history.lost.get_or_insert(now);
+    }
+
+    /// Returns whether a store is gone for good.
+    pub(in crate::sim) fn has_gone_store(&self) -> bool {
+        self.stores.values().any(|node| node.gone)
     }
 
     pub(in crate::sim) fn history(&self) -> &History {

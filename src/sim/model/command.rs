@@ -82,8 +82,8 @@ pub(in crate::sim) struct MergeCommit {
     pub(in crate::sim) source: Arc<Region>,
     /// The proposal of the prepare merge.
     pub(in crate::sim) prepare_id: u64,
-    /// The target's version that the prepare merge named.
-    pub(in crate::sim) target_version: u64,
+    /// The target's epoch that the prepare merge named.
+    pub(in crate::sim) target_epoch: RegionEpoch,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::CallId;
+use super::{CallId, Request};
+use crate::cluster::StreamRequest;
 use crate::progress::PhaseName;
 use crate::region::{RegionEpoch, RegionId, StoreId};
 use crate::sim::fault::FaultKind;
@@ -20,21 +21,50 @@ pub(in crate::sim) struct History {
     pub(in crate::sim) streams: BTreeMap<CallId, StreamRecord>,
     /// How often each fault struck, by the phase of the run.
     pub(in crate::sim) strikes: BTreeMap<(FaultKind, PhaseName), u64>,
-    /// Dials of stores that must never be dialed.
-    pub(in crate::sim) forbidden: Vec<StoreId>,
+    /// Calls to stores that must not be called, as sentences.
+    pub(in crate::sim) forbidden: Vec<String>,
+    /// The stores of which a client has heard that somebody took its stream.
+    pub(in crate::sim) superseded: BTreeSet<StoreId>,
     /// Everything that clients asked.
     pub(in crate::sim) requests: u64,
     /// When a peer last came to what it is now, of those that ever changed.
     pub(in crate::sim) forms: BTreeMap<(RegionId, StoreId), Formed>,
+    /// What of it makes work.
+    pub(in crate::sim) work: Work,
+    /// When the first and the last request came.
+    pub(in crate::sim) active: Option<Interval>,
+    /// When faults stopped.
+    pub(in crate::sim) stopped: Option<Timestamp>,
     /// The hold, once one was noted.
     pub(in crate::sim) hold: Option<HoldMark>,
     /// When the end of the hold was asked for.
     pub(in crate::sim) finish_asked: Option<Timestamp>,
+    /// When the client said that the hold is lost.
+    pub(in crate::sim) lost: Option<Timestamp>,
+}
+
+/// How often clients asked for what makes work.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sim) struct Work {
+    /// Listings, by store.
+    pub(in crate::sim) listings: BTreeMap<StoreId, u64>,
+    /// Streams, by store.
+    pub(in crate::sim) streams: BTreeMap<StoreId, u64>,
+    /// Waits, by region.
+    pub(in crate::sim) waits: BTreeMap<RegionId, u64>,
+    /// Reads, by region.
+    pub(in crate::sim) reads: BTreeMap<RegionId, u64>,
+    /// Lists of the stores.
+    pub(in crate::sim) store_lists: u64,
+    /// Pages of PD's scan.
+    pub(in crate::sim) scans: u64,
 }
 
 /// What was true when a client said that it holds.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sim) struct HoldMark {
+    /// When it was said.
+    pub(in crate::sim) at: Timestamp,
     /// The stream of each store that is held.
     pub(in crate::sim) streams: BTreeMap<StoreId, CallId>,
     /// When each store served the last renewal of which the client has the
@@ -102,8 +132,12 @@ pub(in crate::sim) struct Served {
 pub(in crate::sim) struct StreamRecord {
     pub(in crate::sim) store: StoreId,
     pub(in crate::sim) updates: Vec<Served>,
-    /// How many of the renewals are answered as far as the client has seen.
-    pub(in crate::sim) answered: usize,
+    /// When the client sent each renewal, also those that are not served.
+    pub(in crate::sim) sent: Vec<Timestamp>,
+    /// When the answer to each renewal reached the client, and what it said.
+    pub(in crate::sim) answers: Vec<(Timestamp, bool)>,
+    /// When the client sent Finish.
+    pub(in crate::sim) finish_sent: Option<Timestamp>,
     /// When the first wait was taken in.
     pub(in crate::sim) first_wait: Option<Timestamp>,
     pub(in crate::sim) finish: Option<(Timestamp, bool)>,
@@ -121,7 +155,9 @@ impl StreamRecord {
         Self {
             store,
             updates: Vec::new(),
-            answered: 0,
+            sent: Vec::new(),
+            answers: Vec::new(),
+            finish_sent: None,
             first_wait: None,
             finish: None,
             in_flight: BTreeMap::new(),
@@ -226,10 +262,58 @@ impl History {
         }
     }
 
-    /// Notes that an answer to a renewal reached the client.
-    pub(super) fn update_answered(&mut self, call: CallId) {
-        if let Some(stream) = self.streams.get_mut(&call) {
-            stream.answered = (stream.answered + 1).min(stream.updates.len());
+    /// Notes that an answer to a renewal reached the client. That to Finish
+    /// comes after all of them.
+    pub(super) fn update_answered(&mut self, call: CallId, valid: bool, now: Timestamp) {
+        if let Some(stream) = self.streams.get_mut(&call)
+            && stream.answers.len() < stream.updates.len()
+        {
+            stream.answers.push((now, valid));
+        }
+    }
+
+    /// Notes that a client reads that its stream was taken away.
+    pub(super) fn superseded(&mut self, call: CallId) {
+        if let Some(stream) = self.streams.get(&call) {
+            self.superseded.insert(stream.store);
+        }
+    }
+
+    /// Notes what a client asks.
+    pub(super) fn asked(&mut self, call: CallId, request: &Request, now: Timestamp) {
+        let active = self.active.get_or_insert(Interval {
+            start: now,
+            end: now,
+        });
+        active.end = now;
+        let work = &mut self.work;
+        match request {
+            Request::ListStores => work.store_lists += 1,
+            Request::ScanRegions { .. } => work.scans += 1,
+            Request::ListClaims { store } => *work.listings.entry(*store).or_default() += 1,
+            Request::LeaderRead { read, .. } => {
+                *work.reads.entry(read.region_id).or_default() += 1;
+            }
+            Request::OpenStream { store } => {
+                *work.streams.entry(*store).or_default() += 1;
+                self.streams.insert(call, StreamRecord::new(*store));
+            }
+            Request::StreamSend(StreamRequest::WaitApply { regions }) => {
+                for target in regions {
+                    *work.waits.entry(target.region_id).or_default() += 1;
+                }
+            }
+            Request::StreamSend(StreamRequest::UpdateLease { .. }) => {
+                if let Some(stream) = self.streams.get_mut(&call) {
+                    stream.sent.push(now);
+                }
+            }
+            Request::StreamSend(StreamRequest::Finish) => {
+                if let Some(stream) = self.streams.get_mut(&call) {
+                    stream.finish_sent.get_or_insert(now);
+                }
+            }
+            Request::MinTs | Request::StreamGarbage | Request::HalfClose | Request::Cancel => {}
         }
     }
 
@@ -237,7 +321,7 @@ impl History {
     pub(super) fn hold_mark(&self) -> HoldMark {
         let mut mark = HoldMark::default();
         for (&call, stream) in &self.streams {
-            let last = stream.answered.checked_sub(1);
+            let last = stream.answers.len().checked_sub(1);
             if let Some(update) = last.and_then(|last| stream.updates.get(last)) {
                 mark.streams.insert(stream.store, call);
                 mark.renewed.insert(stream.store, update.at);

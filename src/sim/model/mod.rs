@@ -21,13 +21,14 @@ mod peer;
 mod raft;
 mod stream;
 mod strike;
+mod unborn;
 
 pub use api::{
     Answer, CallId, Code, ModelRegionError, ReadKind, ReadRequest, RegionErrorDetail, Request,
     Status, StreamReply,
 };
 pub use cluster::Cluster;
-pub(in crate::sim) use history::HoldMark;
+pub(in crate::sim) use history::{HoldMark, StreamRecord};
 pub use node::StorageMode;
 pub(in crate::sim) use peer::{PeerNode, quorum};
 

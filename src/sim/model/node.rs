@@ -51,6 +51,8 @@ pub(super) struct StoreNode {
     pub(super) peers: BTreeMap<RegionId, PeerNode>,
     /// Peers that were here and are gone.
     pub(super) tombstones: BTreeSet<PeerId>,
+    /// For whom peers that are not here yet have voted, and in which term.
+    pub(super) unborn: BTreeMap<PeerId, (u64, PeerId)>,
     pub(super) lease: Lease,
     pub(super) life: Life,
     pub(super) gone: bool,
@@ -83,6 +85,7 @@ impl StoreNode {
             info,
             peers: BTreeMap::new(),
             tombstones: BTreeSet::new(),
+            unborn: BTreeMap::new(),
             lease: Lease::new(clock_offset),
             life: Life::Up,
             gone: false,

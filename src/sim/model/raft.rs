@@ -9,7 +9,7 @@ use super::history::CommandRecord;
 use super::peer::{Ctx, Message, Out, PeerNode, PeerTimer, quorum};
 use super::stream::wait_reply;
 use super::{Cluster, ModelRegionError, RegionErrorDetail};
-use crate::region::{Peer, PeerId, Region, RegionId, StoreId};
+use crate::region::{Peer, PeerId, Region, RegionEpoch, RegionId, StoreId};
 use crate::time::Timestamp;
 
 impl Cluster {
@@ -115,9 +115,7 @@ impl Cluster {
                 || region.peers.iter().any(|other| {
                     other.id == id
                         && self.passes(region.id, peer.store, other.store_id)
-                        && self
-                            .peer(other.store_id, region.id)
-                            .is_some_and(|there| there.id == id)
+                        && self.can_answer(other, region)
                         && self
                             .stores
                             .get(&other.store_id)
@@ -164,7 +162,7 @@ impl Cluster {
         self.send_as(sender, from.region, to, message);
     }
 
-    fn send_as(&mut self, from: Peer, region: RegionId, to: Peer, message: Message) {
+    pub(super) fn send_as(&mut self, from: Peer, region: RegionId, to: Peer, message: Message) {
         if !self.passes(region, from.store_id, to.store_id) {
             return;
         }
@@ -240,12 +238,15 @@ impl Cluster {
             } => {
                 let overlaps = |peer: &PeerNode| peer.region.range.overlaps(&region.range);
                 let Some(own) = own(&region) else { return };
-                if node.peers.values().any(overlaps) {
+                let voted = node.unborn.get(&to.peer).copied();
+                let outdated = voted.is_some_and(|(voted, _)| voted > term);
+                if outdated || node.peers.values().any(overlaps) {
                     return;
                 }
                 let at = (term, index, log_term);
                 let merging = merge.is_some();
-                let peer = PeerNode::from_snapshot(own, from, at, region, merge, self.now);
+                let mut peer = PeerNode::from_snapshot(own, from, at, region, merge, self.now);
+                peer.vote = voted.filter(|vote| vote.0 == term).map(|vote| vote.1);
                 node.peers.insert(to.region, peer);
                 if merging {
                     let delay = self.plan.timing.merge_check;
@@ -259,7 +260,7 @@ impl Cluster {
                 };
                 self.send_as(own, to.region, from, reply);
             }
-            _ => {}
+            other => self.unborn_votes(to, from, &other),
         }
     }
 
@@ -444,8 +445,8 @@ impl Cluster {
             return;
         }
         let target = self.peer(address.store, merge.target);
-        let version = target.map(|target| target.region.epoch.version);
-        if version == Some(merge.target_version) {
+        let epoch = target.map(|target| target.region.epoch);
+        if epoch == Some(merge.target_epoch) {
             let ready = target.is_some_and(|target| {
                 let under_way = |c: &Command| matches!(c, Command::CommitMerge(_));
                 target.is_leader() && !target.has_unapplied(under_way)
@@ -454,22 +455,29 @@ impl Cluster {
                 let commit = Command::CommitMerge(Arc::new(MergeCommit {
                     source: source_region,
                     prepare_id: merge.prepare_id,
-                    target_version: merge.target_version,
+                    target_epoch: merge.target_epoch,
                 }));
                 self.propose(address.store, merge.target, commit);
             }
             return;
         }
-        let resolved = self
+        let merged = self
             .history
             .merges
             .get(&merge.prepare_id)
-            .is_some_and(|record| record.resolved.is_some());
-        let lost = match version {
-            Some(version) => version > merge.target_version,
+            .is_some_and(|record| record.merged);
+        let expected = merge.target_epoch;
+        let newer = |epoch: RegionEpoch| {
+            epoch.version > expected.version || epoch.conf_ver > expected.conf_ver
+        };
+        let lost = match epoch {
+            Some(epoch) => newer(epoch),
             // The target itself was merged away.
-            None if resolved => return self.destroy(address),
-            None => self.replicas(merge.target).next().is_none(),
+            None if merged => return self.destroy(address),
+            // It has left this store.
+            None => self
+                .replicas(merge.target)
+                .all(|target| newer(target.region.epoch)),
         };
         if lost && source_leads && !rolling_back {
             self.propose(address.store, address.region, Command::RollbackMerge);

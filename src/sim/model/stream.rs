@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use rand::Rng;
 
-use super::calls::{Call, CallKind, StreamCall};
+use super::calls::{ABORTED, Call, CallKind, StreamCall};
 use super::event::{Event, StreamInput};
-use super::history::{Served, StreamRecord};
+use super::history::Served;
 use super::node::FinishFault;
 use super::strike::{Moment, Strike};
 use super::{
@@ -62,14 +62,13 @@ impl Cluster {
             stream.serving = true;
             self.answer(call, Answer::Opened);
             if !call.is_internal() {
-                self.history.streams.insert(call, StreamRecord::new(store));
                 self.moment(Moment::Open);
             }
         }
     }
 
     pub(super) fn stream_aborted(&mut self, call: CallId) {
-        self.end_stream(call, Code::Cancelled, "the loop has been aborted by server");
+        self.end_stream(call, Code::Cancelled, ABORTED);
     }
 
     /// Ends the server's side of a stream. The lease stays as it is.

@@ -1,14 +1,19 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{bounds, clean_end, false_hold, honest_verdict};
+use super::{
+    bounded_window, bounded_work, clean_end, false_hold, forbidden_target, honest_verdict,
+    late_trust, liveness,
+};
+use crate::error::ErrorKind;
 use crate::region::StoreId;
 use crate::sim::model::Cluster;
 
 /// How a run says that it ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Verdict {
     /// There was no hold.
+    #[default]
     NotHeld,
     /// There was a hold, and it was lost or given up.
     NotGood,
@@ -17,7 +22,7 @@ pub enum Verdict {
 }
 
 /// What a run says of itself.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Claimed {
     /// How it ended.
     pub verdict: Verdict,
@@ -27,6 +32,13 @@ pub struct Claimed {
     pub lease: Option<Duration>,
     /// Its window; `None` when not known.
     pub window: Option<u32>,
+    /// Why there was no hold, or none that was good to the end; `None` when not
+    /// known, when all was well, or when somebody gave it up.
+    pub failed: Option<ErrorKind>,
+    /// How long it had to prepare; `None` when not known.
+    pub prepare_timeout: Option<Duration>,
+    /// Whether it leaves a store to whoever had its lease before.
+    pub leaves_foreign: bool,
 }
 
 /// A property that does not hold, and how.
@@ -59,7 +71,11 @@ impl fmt::Display for Violation {
 pub fn judge(cluster: &Cluster, claimed: &Claimed) -> Vec<Violation> {
     let mut found = false_hold::check(cluster, claimed);
     found.extend(honest_verdict::check(cluster, claimed));
+    found.extend(late_trust::check(cluster, claimed));
     found.extend(clean_end::check(cluster, claimed));
-    found.extend(bounds::check(cluster, claimed));
+    found.extend(bounded_work::check(cluster, claimed));
+    found.extend(bounded_window::check(cluster, claimed));
+    found.extend(forbidden_target::check(cluster, claimed));
+    found.extend(liveness::check(cluster, claimed));
     found
 }

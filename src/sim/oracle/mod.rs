@@ -7,11 +7,15 @@
 //! ([`Cluster::note_finish`](crate::sim::model::Cluster::note_finish)), and at
 //! the end lets [`judge`] compare what is claimed with what was.
 
-mod bounds;
+mod bounded_window;
+mod bounded_work;
 mod clean_end;
 mod false_hold;
+mod forbidden_target;
 mod honest_verdict;
 mod judge;
+mod late_trust;
+mod liveness;
 
 pub(in crate::sim) use false_hold::unsettled;
 pub use judge::{Claimed, Verdict, Violation, judge};

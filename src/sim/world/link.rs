@@ -13,7 +13,14 @@ pub(super) struct Link {
     next_call: u64,
     calls: BTreeMap<CallId, Purpose>,
     streams: BTreeMap<RequestId, Stream>,
+    /// Streams that the machine has closed, with the time at which the model
+    /// hears of it: what arrives until then is a late answer.
+    closing: VecDeque<(Timestamp, RequestId)>,
 }
+
+/// How long answers still come on a stream that was closed, at the most: what a
+/// reader has taken in and not handed on.
+const LAG_MICROS: u64 = 20_000;
 
 #[derive(Debug)]
 enum Purpose {
@@ -97,10 +104,25 @@ impl Link {
                 request, stream, ..
             } => self.send(stream, Some(request), StreamRequest::Finish, cluster, now),
             Effect::CloseStream { stream, .. } => {
-                if let Some(Stream { call, .. }) = self.streams.remove(&stream) {
-                    self.calls.remove(&call);
-                    cluster.handle_request(call, Request::Cancel, now);
+                if let Some(Stream { call, .. }) = self.streams.get(&stream) {
+                    // Any spread will do, as long as it is the same each time.
+                    let lag = call.0.wrapping_mul(0x9e37_79b9) % LAG_MICROS;
+                    let due = now + std::time::Duration::from_micros(lag);
+                    self.closing.push_back((due, stream));
                 }
+            }
+        }
+    }
+
+    /// Drops the streams that were closed a while ago.
+    pub(super) fn drop_closed(&mut self, cluster: &mut Cluster, now: Timestamp) {
+        while let Some(&(due, stream)) = self.closing.front()
+            && due <= now
+        {
+            self.closing.pop_front();
+            if let Some(Stream { call, .. }) = self.streams.remove(&stream) {
+                self.calls.remove(&call);
+                cluster.handle_request(call, Request::Cancel, now);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::story::{Story, Teller};
 use super::trace::Trace;
 use super::{Ended, Report, Setup, Sizes};
 use crate::error::ErrorKind;
-use crate::machine::{Event, Machine, Notice, Outcome};
+use crate::machine::{Event, ForeignLease, Machine, Notice, Outcome};
 use crate::region::StoreId;
 use crate::sim::fault::{FaultKind, FaultLevel};
 use crate::sim::model::Cluster;
@@ -157,6 +157,7 @@ impl World {
         if let Some(teller) = &mut self.teller {
             teller.strikes(self.now, self.cluster.strikes());
         }
+        self.link.drop_closed(&mut self.cluster, self.now);
         while let Some((call, answer)) = self.cluster.poll_answer() {
             if let Some(event) = self.link.read(call, answer) {
                 self.input(event);
@@ -232,7 +233,10 @@ impl World {
                 self.cluster.note_hold(self.now);
                 self.finish_at = Some(self.now + self.setup.hold);
             }
-            Notice::HoldLost(_) => self.finish_at = None,
+            Notice::HoldLost(_) => {
+                self.cluster.note_lost(self.now);
+                self.finish_at = None;
+            }
             _ => {}
         }
     }
@@ -253,6 +257,12 @@ impl World {
             stores,
             lease: Some(self.setup.config.lease),
             window: Some(self.setup.config.window),
+            failed: match self.machine.outcome() {
+                Some(Outcome::Failed(error) | Outcome::HoldLost(error)) => Some(error.kind()),
+                _ => None,
+            },
+            prepare_timeout: Some(self.setup.config.prepare_timeout),
+            leaves_foreign: self.setup.config.foreign_lease == ForeignLease::Refuse,
         }
     }
 

@@ -84,7 +84,7 @@ impl PeerNode {
         });
         self.merge = Some(MergeState {
             target: plan.target,
-            target_version: plan.target_epoch.version,
+            target_epoch: plan.target_epoch,
             prepare_id: id,
         });
         ctx.history.merge_prepared(id, self.region.id, ctx.now);
@@ -103,7 +103,7 @@ impl PeerNode {
             None
         };
         let Some(union) = union else { return };
-        if self.region.epoch.version != commit.target_version {
+        if self.region.epoch != commit.target_epoch {
             return;
         }
         let version = commit.source.epoch.version.max(self.region.epoch.version) + 1;
@@ -161,6 +161,18 @@ impl PeerNode {
                 let term = self.term;
                 self.become_follower(term, None, ctx);
             }
+        } else if !self.follows_voter() {
+            // Its leader steps down, and says nothing any more.
+            let delay = ctx.election_delay();
+            self.arm(PeerTimer::Election, delay, ctx.out);
         }
+    }
+
+    /// Returns whether the leader it knows may lead.
+    fn follows_voter(&self) -> bool {
+        self.leader.is_some_and(|leader| {
+            let mut peers = self.region.peers.iter();
+            peers.any(|peer| peer.id == leader.id && peer.role.is_voter())
+        })
     }
 }

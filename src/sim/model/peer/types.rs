@@ -6,7 +6,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 use super::Message;
-use crate::region::{Peer, PeerId, Region, RegionId, StoreId, WaitTarget};
+use crate::region::{Peer, PeerId, Region, RegionEpoch, RegionId, StoreId, WaitTarget};
 use crate::sim::fault::Timing;
 use crate::sim::model::command::{Entry, MergeCommit, SplitPlan};
 use crate::sim::model::history::History;
@@ -104,7 +104,7 @@ pub(in crate::sim) struct PendingRead {
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct MergeState {
     pub(in crate::sim) target: RegionId,
-    pub(in crate::sim) target_version: u64,
+    pub(in crate::sim) target_epoch: RegionEpoch,
     pub(in crate::sim) prepare_id: u64,
 }
 

@@ -147,14 +147,6 @@ impl Cluster {
         let Some(at) = self.any_leader() else {
             return false;
         };
-        let now = self.now;
-        let suspended = |store| {
-            let node = self.stores.get(&store);
-            node.is_some_and(|node| node.lease.is_suspended(now))
-        };
-        if suspended(at.store) {
-            return false;
-        }
         let Some(region) = self.region_at(at) else {
             return false;
         };
@@ -170,6 +162,16 @@ impl Cluster {
         let Some(&to) = others.get(self.rng.random_range(0..others.len())) else {
             return false;
         };
+        self.transfer(at, to)
+    }
+
+    /// Moves a leader to a certain peer, unless its store is suspended.
+    pub(super) fn transfer(&mut self, at: PeerAddress, to: Peer) -> bool {
+        let now = self.now;
+        let node = self.stores.get(&at.store);
+        if node.is_none_or(|node| node.lease.is_suspended(now)) {
+            return false;
+        }
         self.with_peer(at.store, at.region, false, |peer, ctx| {
             if let Role::Leader(leader) = &mut peer.role {
                 leader.transfer = Some((to, ctx.now));

@@ -119,6 +119,28 @@ impl Cluster {
         if !now.peers.iter().any(|peer| is_joint(peer.role)) {
             return;
         }
+        if let Some(own) = now.peer_on(store)
+            && own.role == PeerRole::DemotingVoter
+        {
+            // A leader does not leave a configuration in which it is to go: another
+            // one has to lead first.
+            let stays = |peer: &&Peer| peer.role.is_voter() && peer.id != own.id;
+            let heir = now
+                .peers
+                .iter()
+                .find(|peer| stays(peer) && peer.role != PeerRole::DemotingVoter);
+            if let Some(heir) = heir {
+                self.transfer(
+                    PeerAddress {
+                        store,
+                        region,
+                        peer: own.id,
+                    },
+                    *heir,
+                );
+            }
+            return self.again(Strike::LeaveJoint(region, tries.saturating_sub(1)), tries);
+        }
         let left = now
             .peers
             .iter()

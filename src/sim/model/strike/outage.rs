@@ -247,6 +247,7 @@ impl Cluster {
     /// Ends all faults; what they broke is mended, save stores that are gone.
     pub(super) fn stop_faults(&mut self) {
         self.triggers.stopped = true;
+        self.history.stopped = Some(self.now);
         self.triggers.merges_held_until = Timestamp::ZERO;
         self.net.mend_all();
         self.pd.mend();
@@ -269,11 +270,28 @@ impl Cluster {
                 }
             }
         }
+        self.hurry_applies();
         self.break_muted_streams();
         self.report_leaders(Duration::from_millis(200));
         self.leave_all_joints();
         for region in self.ailing_regions() {
             self.region_disturbed(region, true);
+        }
+    }
+
+    /// What was to be applied slowly is not any more.
+    fn hurry_applies(&mut self) {
+        let mut behind = Vec::new();
+        for node in self.stores.values_mut() {
+            for peer in node.peers.values_mut() {
+                if std::mem::take(&mut peer.armed.apply) {
+                    behind.push((peer.store, peer.region.id));
+                }
+            }
+        }
+        for (store, region) in behind {
+            let delay = self.jittered(self.plan.timing.apply_delay);
+            self.arm(store, region, PeerTimer::Apply, delay);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::sim::model::{Answer, CallId, Code, Request, StreamReply};
 
 impl Lab {
     /// Lets a fault begin; returns whether it did.
-    fn begin(&mut self, kind: FaultKind) -> bool {
+    pub(super) fn begin(&mut self, kind: FaultKind) -> bool {
         let count = |lab: &Self| lab.cluster.strikes().values().sum::<u64>();
         let before = count(self);
         self.cluster.strike(Strike::Begin(kind));
@@ -361,4 +361,27 @@ fn an_aimed_fault_waits_for_its_phase() {
     assert_eq!(struck(&lab)[&(FaultKind::PdRestart, PhaseName::Hold)], 2);
     assert!(lab.cluster.poll_pause().is_some());
     assert_eq!(lab.cluster.poll_pause(), None);
+}
+
+#[test]
+fn a_region_grows_from_one_peer_to_two_through_an_election() {
+    let layout = crate::sim::layout::Layout::generate(2, 1, 1, 5);
+    let mut lab = Lab::new(1);
+    lab.cluster = crate::sim::model::Cluster::new(&layout, FaultPlan::none(), 5, lab.now);
+    let (region, leader) = lab.a_region();
+    let at = lab.cluster.leaders()[0];
+    let command = lab.cluster.conf_command(at).unwrap();
+    let now = lab.now;
+    assert!(lab.propose(leader, region, command));
+    // It steps down before the new peer has heard of it.
+    lab.peer_mut(leader, region).deaf_until = now + Duration::from_secs(3);
+    lab.run_ms(3_100);
+    assert_eq!(lab.leader(region), None);
+    lab.cluster.strike(Strike::Heard(region));
+    lab.run_ms(10_000);
+    assert!(lab.leader(region).is_some());
+    let peers = &lab.region(leader, region).peers;
+    assert_eq!(peers.len(), 2);
+    let other = peers.iter().find(|peer| peer.store_id.0 != leader).unwrap();
+    assert_eq!(lab.peer(other.store_id.0, region).id, other.id);
 }

@@ -9,7 +9,7 @@ use crate::sim::model::{CallId, Request};
 use crate::sim::oracle::{Claimed, Verdict, Violation, judge};
 
 /// Leases all stores and waits for one region.
-fn prepared(lab: &mut Lab, seconds: u64) -> [CallId; 3] {
+pub(super) fn prepared(lab: &mut Lab, seconds: u64) -> [CallId; 3] {
     let streams = [1, 2, 3].map(|store| lab.lease(store, seconds));
     let (region, leader) = lab.a_region();
     let target = lab.target(leader, region);
@@ -21,7 +21,7 @@ fn prepared(lab: &mut Lab, seconds: u64) -> [CallId; 3] {
     streams
 }
 
-fn finish(lab: &mut Lab, streams: [CallId; 3]) {
+pub(super) fn finish(lab: &mut Lab, streams: [CallId; 3]) {
     lab.cluster.note_finish(lab.now);
     for stream in streams {
         lab.send(stream, StreamRequest::Finish);
@@ -35,6 +35,7 @@ fn judged(lab: &Lab, verdict: Verdict) -> Vec<Violation> {
         stores: vec![StoreId(1), StoreId(2), StoreId(3)],
         lease: Some(Duration::from_secs(60)),
         window: Some(1),
+        ..Claimed::default()
     };
     judge(&lab.cluster, &claimed)
 }
@@ -136,8 +137,11 @@ fn good_over_a_lease_that_lapsed_is_not_honest() {
     let (region, leader) = lab.a_region();
     assert!(lab.split(leader, region));
     finish(&mut lab, streams);
-    assert_eq!(properties(&lab, Verdict::NotGood), Vec::<&str>::new());
-    assert_eq!(properties(&lab, Verdict::Good), ["honest verdict"]);
+    assert_eq!(properties(&lab, Verdict::NotGood), ["no late trust"]);
+    assert_eq!(
+        properties(&lab, Verdict::Good),
+        ["honest verdict", "no late trust"]
+    );
     let found = judged(&lab, Verdict::Good);
     assert!(
         found.iter().any(|v| v.message.contains("was proposed")),

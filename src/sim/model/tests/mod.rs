@@ -4,6 +4,7 @@
 mod claims;
 mod faults;
 mod judged;
+mod judged_more;
 mod leases;
 mod pd;
 mod reads;
