@@ -74,6 +74,7 @@ fn run(seed: u64) -> std::io::Result<(Verdict, Vec<Violation>)> {
             stores: layout.stores.iter().map(|store| store.id).collect(),
             lease: Some(LEASE),
             window: None,
+            ..Claimed::default()
         };
         let mut violations = cluster.with_model(|model| judge(model, &claimed));
         violations.extend(everybody_is_free(&cluster).await);
