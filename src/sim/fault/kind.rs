@@ -179,7 +179,6 @@ impl FaultKind {
                 | Self::CutStore
                 | Self::CutLink
                 | Self::LostQuorum
-                | Self::HeldAppends
                 | Self::StuckRaft
                 | Self::StoreRestart
                 | Self::StoreCrash

@@ -187,15 +187,8 @@ impl Cluster {
         let Some(known) = self.calls.get(&call) else {
             return;
         };
-        let slow = self.stores.get(&known.store).map_or(0, |node| {
-            if self.now < node.slow_answer.0 {
-                node.slow_answer.1
-            } else {
-                0
-            }
-        });
         let store = known.store;
-        let slow = Duration::from_micros(self.rng.random_range(0..=slow));
+        let slow = self.slowness(store);
         let late = self.extra_delay(Some(store));
         let delay = self.jittered(self.plan.timing.client_delay) + slow + late + extra;
         let mut at = self.now + delay;
@@ -208,6 +201,25 @@ impl Cluster {
             stream.last_out = at;
         }
         self.queue.push(at, Event::Deliver(call, answer));
+    }
+
+    /// Returns by how much a store's answer is late now.
+    fn slowness(&mut self, store: StoreId) -> Duration {
+        let now = self.now;
+        let slow = self.stores.get(&store).map(|node| node.slow_answer);
+        let Some((until, most)) = slow.filter(|(until, _)| now < *until) else {
+            return Duration::ZERO;
+        };
+        let since = self.stores.get(&store).and_then(|node| node.slower_since);
+        let micros = match since {
+            Some(since) => {
+                let all = until.saturating_duration_since(since).as_micros().max(1);
+                let gone = now.saturating_duration_since(since).as_micros();
+                (u128::from(most) * gone / all) as u64
+            }
+            None => self.rng.random_range(0..=most),
+        };
+        Duration::from_micros(micros)
     }
 
     /// Lets a stream that swallows everything say one last thing.

@@ -74,6 +74,8 @@ pub(super) struct StoreNode {
     pub(super) peer_delay: (Timestamp, u64),
     /// What happens to the Finish that a client sends next.
     pub(super) finish_fault: Option<FinishFault>,
+    /// Since when answers take ever longer, up to that; if they do.
+    pub(super) slower_since: Option<Timestamp>,
     /// Until then this many percent of the waits and reads are refused.
     pub(super) busy: (Timestamp, u32),
     pub(super) errors: (Timestamp, u32),
@@ -96,6 +98,7 @@ impl StoreNode {
             stuck_until: Timestamp::ZERO,
             slow_apply: (Timestamp::ZERO, 1),
             slow_answer: (Timestamp::ZERO, 0),
+            slower_since: None,
             client_delay: (Timestamp::ZERO, 0),
             peer_delay: (Timestamp::ZERO, 0),
             finish_fault: None,

@@ -134,7 +134,7 @@ impl Setup {
 /// own. Returns whether there are bystanders.
 fn choose(seed: u64, config: &mut Config, plan: &mut FaultPlan) -> bool {
     let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x6368_6f6f_7365);
-    let (refuses, claims) = (rng.random_ratio(1, 8), rng.random_ratio(1, 12));
+    let (refuses, claims) = (rng.random_ratio(1, 8), rng.random_ratio(1, 10));
     if refuses {
         config.foreign_lease = ForeignLease::Refuse;
     }
@@ -145,6 +145,11 @@ fn choose(seed: u64, config: &mut Config, plan: &mut FaultPlan) -> bool {
             if kind.deceives_claims() {
                 *plan = plan.clone().without(kind);
             }
+        }
+        // What it does rest on is that everything is looked at once more.
+        for kind in [FaultKind::Merge, FaultKind::HeldAppends] {
+            let count = rng.random_range(2..=12);
+            *plan = plan.clone().with(kind, count);
         }
     }
     rng.random_ratio(1, 4)

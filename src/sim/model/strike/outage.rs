@@ -101,6 +101,7 @@ impl Cluster {
             self.plan.longest.as_micros() as u64 / 4,
         );
         let stuck = self.now + Duration::from_micros(log_uniform(&mut self.rng, 50_000, 8_000_000));
+        let (now, longest) = (self.now, self.plan.longest);
         let Some(node) = self.stores.get_mut(&store) else {
             return false;
         };
@@ -108,7 +109,14 @@ impl Cluster {
             FaultKind::SlowApply => node.slow_apply = (until, factor),
             FaultKind::RegionError => node.errors = (until, percent),
             FaultKind::Busy => node.busy = (until, percent),
-            FaultKind::SlowAnswer => node.slow_answer = (until, slow),
+            FaultKind::SlowAnswer => {
+                node.slow_answer = (until, slow);
+                // Half of them get slower and slower.
+                node.slower_since = percent.is_multiple_of(2).then_some(now);
+                if percent.is_multiple_of(4) {
+                    node.slow_answer = (now + longest, slow * 4);
+                }
+            }
             _ => {
                 node.stuck_until = stuck;
                 self.network_changed(&[store], false);
