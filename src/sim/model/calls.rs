@@ -206,18 +206,18 @@ impl Cluster {
     /// Returns by how much a store's answer is late now.
     fn slowness(&mut self, store: StoreId) -> Duration {
         let now = self.now;
-        let slow = self.stores.get(&store).map(|node| node.slow_answer);
-        let Some((until, most)) = slow.filter(|(until, _)| now < *until) else {
-            return Duration::ZERO;
-        };
-        let since = self.stores.get(&store).and_then(|node| node.slower_since);
+        let node = self.stores.get(&store);
+        let slow = node.map(|node| (node.slow_answer, node.slower_since));
+        let slow = slow.filter(|((until, _), _)| now < *until);
+        let ((until, most), since) = slow.unwrap_or(((now, 0), None));
+        let drawn = self.rng.random_range(0..=most);
         let micros = match since {
             Some(since) => {
                 let all = until.saturating_duration_since(since).as_micros().max(1);
                 let gone = now.saturating_duration_since(since).as_micros();
                 (u128::from(most) * gone / all) as u64
             }
-            None => self.rng.random_range(0..=most),
+            None => drawn,
         };
         Duration::from_micros(micros)
     }
