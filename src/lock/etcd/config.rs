@@ -26,7 +26,10 @@ pub(super) struct Login {
     pub(super) password: String,
 }
 
-/// The variables that [`EtcdConfig::with_environment`] looks at.
+/// The variables that [`EtcdConfig::with_environment`] looks at: plain ones for
+/// the login, and those of etcdctl.
+const USERNAME: &str = "ETCD_USERNAME";
+const USER_PASSWORD: &str = "ETCD_PASSWORD";
 const USER: &str = "ETCDCTL_USER";
 const PASSWORD: &str = "ETCDCTL_PASSWORD";
 const CA: &str = "ETCDCTL_CACERT";
@@ -76,16 +79,25 @@ impl EtcdConfig {
         Ok(config)
     }
 
-    /// Fills in what is not set yet from the variables that `etcdctl` uses:
-    /// `ETCDCTL_USER` (`name` or `name:password`) and `ETCDCTL_PASSWORD`, and for
-    /// a URL `etcds://…` also `ETCDCTL_CACERT`, `ETCDCTL_CERT` and `ETCDCTL_KEY`.
+    /// Fills in what is not set yet from the environment: the login from
+    /// `ETCD_USERNAME` and `ETCD_PASSWORD`, or else from `etcdctl`'s own
+    /// `ETCDCTL_USER` (`name` or `name:password`) and `ETCDCTL_PASSWORD`; and for
+    /// a URL `etcds://…` the files from `ETCDCTL_CACERT`, `ETCDCTL_CERT` and
+    /// `ETCDCTL_KEY`.
+    ///
     /// `lookup` returns the value of a variable; for the real ones
     /// `|name| std::env::var(name).ok()`.
     #[must_use]
     pub fn with_environment(mut self, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name| lookup(name).filter(|value| !value.is_empty());
         if self.login.is_none() {
-            self.login = get(USER).map(|user| Login::from_parts(&user, get(PASSWORD)));
+            self.login = match get(USERNAME) {
+                Some(user) => Some(Login {
+                    user,
+                    password: get(USER_PASSWORD).unwrap_or_default(),
+                }),
+                None => get(USER).map(|user| Login::from_parts(&user, get(PASSWORD))),
+            };
         }
         if self.wants_tls && self.tls.is_none() {
             let identity = get(CERT).zip(get(KEY));
@@ -226,6 +238,11 @@ mod tests {
         assert_eq!(login(&config), Some(("ann", "p:w")));
         let config = environment("etcd://h/n", &[(USER, "ann"), (PASSWORD, "pw")])?;
         assert_eq!(login(&config), Some(("ann", "pw")));
+        let config = environment(
+            "etcd://h/n",
+            &[(USER, "ann:pw"), (USERNAME, "bob:x"), (USER_PASSWORD, "y")],
+        )?;
+        assert_eq!(login(&config), Some(("bob:x", "y")));
         // What is set already stays.
         let config = at("etcd://h/n")?.with_user("bob", "x");
         let config = config.with_environment(|_| Some("ann".to_owned()));
