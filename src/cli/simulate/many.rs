@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 struct Shared {
     /// How many runs were begun.
     begun: AtomicU64,
-    done: AtomicU64,
     is_over: AtomicBool,
+    /// What came of the runs that are done.
+    summary: Mutex<Summary>,
+}
+
+impl Shared {
+    fn summary(&self) -> MutexGuard<'_, Summary> {
+        // A run is added as a whole or, should that panic, told as a failure.
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Tries many seeds in virtual time.
@@ -48,7 +56,6 @@ pub(super) async fn simulate(
         let (shared, options) = (Arc::clone(&shared), options.clone());
         workers.spawn_blocking(move || work(&options, all, &shared));
     }
-    let mut summary = Summary::default();
     let mut failed = None;
     let mut give_up_at = None;
     loop {
@@ -59,12 +66,12 @@ pub(super) async fn simulate(
                 give_up_at.get_or_insert(Instant::now() + PATIENCE);
             }
             joined = workers.join_next() => match joined {
-                Some(Ok(part)) => summary.merge(part),
+                Some(Ok(())) => {}
                 Some(Err(error)) => failed = Some(error.to_string()),
                 None => break,
             },
             () = sleep(TELL_EVERY) => {
-                let done = shared.done.load(Ordering::Relaxed);
+                let done = shared.summary().runs;
                 reporter.emit(Event::Simulating { done, all });
             }
         }
@@ -74,6 +81,7 @@ pub(super) async fn simulate(
         }
     }
     let wall = began.elapsed();
+    let summary = std::mem::take(&mut *shared.summary());
     let text = format!("{summary}\n{}", found::cost(summary.runs, wall));
     let told = found::simulated(&summary, wall, text);
     reporter.emit(Event::Simulated(Box::new(told)));
@@ -81,17 +89,15 @@ pub(super) async fn simulate(
 }
 
 /// Takes seed after seed until none is left.
-fn work(options: &Options, all: u64, shared: &Shared) -> Summary {
-    let mut summary = Summary::default();
+fn work(options: &Options, all: u64, shared: &Shared) {
     while !shared.is_over.load(Ordering::Relaxed) {
         let next = shared.begun.fetch_add(1, Ordering::Relaxed);
         if next >= all {
             break;
         }
-        summary.add(run(options.setup(options.seeds.start() + next)));
-        shared.done.fetch_add(1, Ordering::Relaxed);
+        let report = run(options.setup(options.seeds.start() + next));
+        shared.summary().add(report);
     }
-    summary
 }
 
 fn result_of(summary: &Summary, all: u64, failed: Option<String>) -> RunResult {

@@ -55,8 +55,11 @@ impl Summary {
             .extend(report.standstill.map(|standstill| (seed, standstill)));
         if !report.violations.is_empty() {
             self.violated += 1;
-            if self.problems.len() < PROBLEMS_MAX {
+            let highest = self.problems.last().map(|problem| problem.seed);
+            let has_room = self.problems.len() < PROBLEMS_MAX;
+            if has_room || highest.is_some_and(|highest| seed < highest) {
                 self.problems.extend(tell(report.setup, false).problem());
+                self.keep_first();
             }
         }
     }
@@ -77,6 +80,10 @@ impl Summary {
         self.prepared.extend(other.prepared);
         self.standstills.extend(other.standstills);
         self.problems.extend(other.problems);
+        self.keep_first();
+    }
+
+    fn keep_first(&mut self) {
         self.problems.sort_by_key(|problem| problem.seed);
         self.problems.truncate(PROBLEMS_MAX);
     }
