@@ -229,7 +229,7 @@ fn a_violation_tells_all_and_its_command_does_it_again() {
         problem["setup"]
             .as_str()
             .expect("text")
-            .contains("lost_quorum=6")
+            .contains("lost_quorum=4")
     );
     let steps = problem["steps"].as_array().expect("a list");
     let held = |step: &Value| step.as_str().is_some_and(|step| step.contains("HELD"));
