@@ -3,7 +3,8 @@
 # are given. Then compares what a debug and a release build did, over some seeds
 # of each level: the same source has to do the same in every build.
 #
-# Builds what it needs.
+# Builds what it needs; with all features that wants protoc, which
+# `bash scripts/install-etcd.sh protoc` installs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seeds=${1:-1..3000}
