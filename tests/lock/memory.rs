@@ -36,8 +36,8 @@ async fn conforms_with_lease() {
 #[tokio::test]
 async fn conforms_on_the_systems_clock() {
     let mut config = LockConfig::default();
-    config.ttl = Some(Duration::from_secs(1));
-    config.margin = Duration::from_millis(100);
+    config.ttl = Some(Duration::from_secs(3));
+    config.margin = Duration::from_millis(200);
     let lock = MemoryLock::new(config.clone()).expect("the settings can work");
     let contender =
         |_: &str| Box::new(lock.contender(config.clone()).expect("as before")) as Box<dyn RunLock>;

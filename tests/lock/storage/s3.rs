@@ -13,8 +13,8 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use snapshot_prepare::lock::conformance::run;
 use snapshot_prepare::lock::storage::{StorageLock, StorageOptions};
 use snapshot_prepare::lock::{Clock, LockConfig, LockErrorKind, LockUrl, RunLock};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
 use super::contend::contend;
 use super::support::{PATH, names, read};
@@ -216,7 +216,7 @@ async fn holder() {
         return;
     };
     let mut config = config();
-    config.ttl = Some(Duration::from_secs(2));
+    config.ttl = Some(Duration::from_secs(4));
     let guard = open(&url, config)
         .acquire(Duration::ZERO)
         .await
@@ -226,8 +226,26 @@ async fn holder() {
     println!("lost");
 }
 
-/// Starts a process that holds the lock, and returns it with the lock's id.
-async fn hold(url: &str, endpoint: &str) -> (Child, String) {
+/// What the process of a holder says.
+type Words = Lines<BufReader<ChildStdout>>;
+
+/// Returns what follows `word` in the next line that has it.
+async fn told(words: &mut Words, word: &str) -> String {
+    loop {
+        let line = words
+            .next_line()
+            .await
+            .expect("readable")
+            .expect("a holder");
+        if let Some((_, rest)) = line.split_once(word) {
+            return rest.to_owned();
+        }
+    }
+}
+
+/// Starts a process that holds the lock, and returns it with the lock's id and
+/// what else it says.
+async fn hold(url: &str, endpoint: &str) -> (Child, String, Words) {
     let mut process = Command::new(env::current_exe().expect("a path"))
         .args(["storage::s3::holder", "--exact", "--nocapture"])
         .env(HOLD, url)
@@ -239,18 +257,35 @@ async fn hold(url: &str, endpoint: &str) -> (Child, String) {
         .kill_on_drop(true)
         .spawn()
         .expect("the test starts itself");
-    let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
-    loop {
-        let line = lines
-            .next_line()
-            .await
-            .expect("readable")
-            .expect("a holder");
-        if let Some((_, held)) = line.split_once("held ") {
-            let (id, _) = held.split_once(' ').expect("two words");
-            return (process, id.to_owned());
-        }
-    }
+    let mut words = BufReader::new(process.stdout.take().expect("piped")).lines();
+    let held = told(&mut words, "held ").await;
+    let (id, _) = held.split_once(' ').expect("two words");
+    (process, id.to_owned(), words)
+}
+
+#[tokio::test]
+async fn a_holder_that_was_stopped_past_its_lease_reports_the_loss() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let (process, id, mut words) = hold(&format!("s3://locks/{PATH}"), &moto.endpoint()).await;
+    let pid = i32::try_from(process.id().expect("it runs")).expect("small");
+    let pid = Pid::from_raw(pid).expect("not zero");
+    kill_process(pid, Signal::STOP).expect("it is ours");
+    let mut config = config();
+    config.ttl = Some(Duration::from_secs(4));
+    let lock = lock(&moto.bucket("locks"), config);
+    let guard = lock
+        .acquire(Duration::from_secs(120))
+        .await
+        .expect("it expires");
+    assert_ne!(guard.id(), id);
+    kill_process(pid, Signal::CONT).expect("it is ours");
+    told(&mut words, "lost").await;
+    let status = lock.status().await.expect("readable");
+    assert_eq!(status.listed[0].id, guard.id(), "left to the next");
+    assert!(guard.release().await.expect("removed").is_clean());
 }
 
 #[tokio::test]
@@ -259,15 +294,15 @@ async fn the_lock_of_a_killed_holder_is_taken_over_when_it_has_expired() {
         return;
     };
     let url = format!("s3://locks/{PATH}");
-    let (mut process, id) = hold(&url, &moto.endpoint()).await;
+    let (mut process, id, _words) = hold(&url, &moto.endpoint()).await;
     let mut config = config();
-    config.ttl = Some(Duration::from_secs(2));
+    config.ttl = Some(Duration::from_secs(4));
     let lock = lock(&moto.bucket("locks"), config);
     let error = lock.acquire(Duration::ZERO).await.expect_err("it is held");
     assert_eq!(error.holders().listed[0].id, id);
     // While it lives it is renewed, however long we wait.
     let error = lock
-        .acquire(Duration::from_secs(6))
+        .acquire(Duration::from_secs(9))
         .await
         .expect_err("it is held");
     assert_eq!(error.holders().listed[0].id, id);
@@ -284,7 +319,7 @@ async fn the_lock_of_a_killed_holder_is_taken_over_when_it_has_expired() {
 async fn the_lock_of_a_killed_holder_on_local_files_stays_until_it_is_broken() {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("file://{}/ä b/x.lock", folder.path().display());
-    let (mut process, id) = hold(&url, "http://127.0.0.1:1").await;
+    let (mut process, id, _words) = hold(&url, "http://127.0.0.1:1").await;
     process.kill().await.expect("it is killed");
     let lock = open(&url, config());
     let error = lock
