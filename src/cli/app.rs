@@ -8,7 +8,7 @@ use super::args::{Cli, Command, Format};
 use super::exit::Outcome;
 use super::output::{Reporter, RunResult};
 use super::process::Signals;
-use super::{check, demo, run, serve, simulate};
+use super::{check, demo, lock, run, serve, simulate};
 
 /// Runs the program with the arguments, environment and standard streams of
 /// this process, and returns its exit code.
@@ -62,6 +62,7 @@ async fn dispatch(command: Command, reporter: &Reporter) -> RunResult {
         Command::Demo(args) => demo::demo(args, reporter, &mut signals).await,
         Command::Serve(args) => serve::serve(args, reporter, &mut signals).await,
         Command::Simulate(args) => simulate::simulate(args, reporter, &mut signals).await,
+        Command::Lock(args) => lock::lock(args.command, reporter, &mut signals).await,
     }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod demo;
 mod exit;
 mod hold;
+mod lock;
 mod oracle;
 mod output;
 mod process;

@@ -7,6 +7,7 @@ use super::exit::Outcome;
 use super::hold::{
     HoldPlan, Observer, Stopped, Target, connect, not_prepared, prepare_and_hold, security_of,
 };
+use super::lock::{RunLocked, lock_of};
 use super::output::{Reporter, RunResult};
 use super::process::{ReadyFile, Signals};
 use super::seed::fresh_seed;
@@ -16,13 +17,42 @@ use crate::tikv::Security;
 /// Prepares and holds a real cluster.
 pub(super) async fn run(args: RunArgs, reporter: &Reporter, signals: &mut Signals) -> RunResult {
     let seed = args.seed.unwrap_or_else(fresh_seed);
-    match plan_of(&args.hold, args.command, None, seed) {
-        Ok(plan) => {
+    let wrong = |message| RunResult::new(Outcome::Usage).because("config", message);
+    let lock = match lock_of(&args.lock).and_then(|lock| {
+        check_plan(&args.hold)?;
+        Ok(lock)
+    }) {
+        Ok(lock) => lock,
+        Err(message) => return wrong(message),
+    };
+    // Before the ready file is touched, which may be that of whoever has it.
+    let locked = match lock {
+        None => None,
+        Some(lock) => match RunLocked::take(lock, &args.lock, reporter, signals).await {
+            Ok(locked) => Some(locked),
+            Err(result) => return *result,
+        },
+    };
+    let result = match plan_of(&args.hold, args.command, None, seed) {
+        Ok(mut plan) => {
+            plan.lock_lost = locked.as_ref().map(RunLocked::lost);
             let security = security_of(&args.pd);
             run_against(&args.pd.pd, security, plan, Arc::new(()), reporter, signals).await
         }
-        Err(message) => RunResult::new(Outcome::Usage).because("config", message),
+        Err(message) => wrong(message),
+    };
+    match locked {
+        Some(locked) => locked.release(result).await,
+        None => result,
     }
+}
+
+/// Checks that the options make a plan, without touching anything.
+fn check_plan(hold: &HoldArgs) -> Result<(), String> {
+    ReadyFile::check(hold.ready_file.as_deref())?;
+    hold.config(0)
+        .validate()
+        .map_err(|error| error.message().to_owned())
 }
 
 /// Makes the options a plan. A ready file that an earlier run has left is
@@ -43,6 +73,7 @@ pub(super) fn plan_of(
         command,
         hold_for,
         ready,
+        lock_lost: None,
     })
 }
 

@@ -116,3 +116,42 @@ pub(crate) fn simulate() -> String {
      (shows how a hold by claims alone is deceived)"
         .to_owned()
 }
+
+pub(crate) const LOCK: &str = "\
+A lock lets one run at a time work on what it stands for. It lies beside a \
+backup (s3://, gs://, az://, file://), as an object that TiDB's and TiKV's own \
+tools heed and respect, or on etcd (etcd://, etcds://), laid out as etcd's own \
+mutex. Credentials come from the environment, as for each cloud's own tools; \
+for etcd from ETCD_USERNAME and ETCD_PASSWORD.
+
+No lock stops TiKV itself, nor a holder that was paused and does not know yet \
+that it lost the lock.";
+
+pub(crate) const LOCK_STATUS: &str = "Writes nothing. Exit code 0 whether the lock is held or not; \
+the output says which, and who holds it.";
+
+pub(crate) const LOCK_ACQUIRE: &str = "\
+Takes the lock, shows it, and holds it while the COMMAND runs, or until SIGINT \
+or SIGTERM without one; then releases it. Exit code 12 when somebody else has \
+it, 11 when it was lost, replaced or removed meanwhile: then the command's \
+process group gets SIGTERM and, 10 s later, SIGKILL. In the command's \
+environment:
+  SNAPSHOT_PREPARE_LOCK_ID     the id of this acquisition
+  SNAPSHOT_PREPARE_LOCK_FENCE  a number that grows with each acquisition; only
+                               where the lock has one (etcd)";
+
+pub(crate) fn lock_acquire() -> String {
+    format!(
+        "Examples:\n  \
+         snapshot-prepare lock acquire s3://backups/truncating.lock -- ./truncate.sh\n  \
+         snapshot-prepare lock acquire etcd://10.0.0.1:2379/backup --ttl 10s --wait 5m -- ./backup.sh\n\n{}",
+        Outcome::table()
+    )
+}
+
+pub(crate) const LOCK_BREAK: &str = "\
+Removes the lock with this id, whether its holder lives or not; a holder that \
+lives notices at its next renewal at the latest. Nothing else is removed: if \
+the lock has changed hands since, its id is another one, and the exit code is \
+12. Make sure that the holder is dead. Its host and process are shown to \
+people only: they say nothing across machines and containers.";

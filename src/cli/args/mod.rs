@@ -4,6 +4,7 @@ mod cluster;
 mod endpoint;
 mod help;
 mod hold;
+mod lock;
 mod pd;
 mod seeds;
 mod simulate;
@@ -12,6 +13,9 @@ mod top;
 
 pub(crate) use cluster::ClusterArgs;
 pub(crate) use hold::HoldArgs;
+pub(crate) use lock::{
+    LockAcquireArgs, LockCommand, LockRemoveArgs, LockStatusArgs, RunLockArgs,
+};
 pub(crate) use pd::PdArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use time::show_time;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::time::parse_time;
-use super::{ClusterArgs, HoldArgs, PdArgs, SimulateArgs, help};
+use super::{ClusterArgs, HoldArgs, LockCommand, PdArgs, RunLockArgs, SimulateArgs, help};
 
 /// Everything that can be said on the command line.
 #[derive(Parser, Debug)]
@@ -54,6 +54,15 @@ pub(crate) enum Command {
     /// Try many seeds in virtual time
     #[command(long_about = help::SIMULATE, after_help = help::simulate())]
     Simulate(SimulateArgs),
+    /// Look at, take, release or break a lock on its own
+    #[command(long_about = help::LOCK)]
+    Lock(LockArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LockArgs {
+    #[command(subcommand)]
+    pub(crate) command: LockCommand,
 }
 
 #[derive(Args, Debug)]
@@ -62,6 +71,8 @@ pub(crate) struct RunArgs {
     pub(crate) pd: PdArgs,
     #[command(flatten)]
     pub(crate) hold: HoldArgs,
+    #[command(flatten)]
+    pub(crate) lock: RunLockArgs,
     /// Decides the jitter of backoffs; drawn anew when left out
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

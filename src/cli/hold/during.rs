@@ -1,6 +1,4 @@
-use std::ffi::OsString;
 use std::future::Future;
-use std::os::unix::process::ExitStatusExt;
 use std::pin::{Pin, pin};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -9,8 +7,8 @@ use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 
 use super::session::HoldPlan;
-use crate::cli::output::{CommandStatus, Event, Reporter, Stamped};
-use crate::cli::process::{RunningCommand, Signals, environment_of, name_of};
+use crate::cli::output::{Event, Reporter, Stamped};
+use crate::cli::process::{CommandEnd, Signals, environment_of, name_of, supervise};
 use crate::driver::HoldGuard;
 use crate::error::{Error, Failure};
 
@@ -129,46 +127,29 @@ impl During<'_> {
         &mut self,
         held: &Stamped,
         tso: Option<u64>,
-        mut lost: Pin<&mut impl Future<Output = Error>>,
+        lost: Pin<&mut impl Future<Output = Error>>,
     ) -> End {
         let stores = &self.guard.report().stores;
         let environment = environment_of(self.cluster_id, stores, tso, &held.at);
-        let to_stderr = self.reporter.is_json();
-        let mut command = match RunningCommand::start(&self.plan.command, environment, to_stderr) {
-            Ok(command) => command,
-            Err(error) => return End::NotRun(not_started(&self.plan.command, &error)),
-        };
-        self.tell_command(CommandStatus::Started, None);
-        let mut interrupted = None;
-        loop {
-            tokio::select! {
-                biased;
-                error = lost.as_mut() => {
-                    let end = self.lost(error);
-                    let status = command.stop().await;
-                    self.tell_command(CommandStatus::Exited, status);
-                    return end;
-                }
-                status = command.wait() => {
-                    let status = match status {
-                        Ok(status) => status,
-                        Err(error) => {
-                            command.stop().await;
-                            return End::NotRun(format!("the command cannot be waited for: {error}"));
-                        }
-                    };
-                    self.tell_command(CommandStatus::Exited, Some(status));
-                    return interrupted.map_or(End::Exited(status), End::Interrupted);
-                }
-                signal = self.signals.next() => {
-                    self.reporter.tell(&format!(
-                        "{} is passed on to the command; the hold lasts until it has ended",
-                        name_of(signal)
-                    ));
-                    command.signal(signal);
-                    interrupted.get_or_insert(signal);
-                }
-            }
+        let ready = &mut self.plan.ready;
+        let end = supervise(
+            &self.plan.command,
+            environment,
+            "the hold",
+            self.reporter,
+            self.signals,
+            lost,
+            |error: &Error| {
+                ready.remove();
+                self.reporter.hold_lost(error);
+            },
+        )
+        .await;
+        match end {
+            CommandEnd::Exited(status) => End::Exited(status),
+            CommandEnd::NotRun(message) => End::NotRun(message),
+            CommandEnd::Interrupted(signal) => End::Interrupted(signal),
+            CommandEnd::Lost(error) => End::Lost(error),
         }
     }
 
@@ -177,20 +158,4 @@ impl During<'_> {
         self.reporter.hold_lost(&error);
         End::Lost(error)
     }
-
-    fn tell_command(&self, status: CommandStatus, exit: Option<ExitStatus>) {
-        self.reporter.emit(Event::Command {
-            status,
-            code: exit.and_then(|exit| exit.code()),
-            signal: exit.and_then(|exit| exit.signal()),
-        });
-    }
-}
-
-fn not_started(command: &[OsString], error: &std::io::Error) -> String {
-    let program = command
-        .first()
-        .map(|program| program.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    format!("the command `{program}` cannot be started: {error}")
 }

@@ -12,6 +12,7 @@ use super::observer::Observer;
 use super::patience::patiently;
 use super::verdict::{abandoned, after_hold, interrupted, not_prepared, with_remarks};
 use super::watch::Watch;
+use crate::cli::lock::LockLost;
 use crate::cli::output::{Reporter, RunResult};
 use crate::cli::process::{ReadyFile, Signals, name_of};
 use crate::cluster::ClusterClient;
@@ -40,6 +41,8 @@ pub(crate) struct HoldPlan {
     /// How long to hold without a command; `None` until a signal comes.
     pub(crate) hold_for: Option<Duration>,
     pub(crate) ready: ReadyFile,
+    /// What resolves when the lock of the run is lost, if it has one.
+    pub(crate) lock_lost: Option<LockLost>,
 }
 
 /// What came of preparing.
@@ -63,11 +66,13 @@ where
     T: Future<Output = Result<u64, Failure>>,
 {
     let lease = plan.config.lease;
-    let built = Preparer::builder(target.cluster.clone())
+    let mut builder = Preparer::builder(target.cluster.clone())
         .config(plan.config.clone())
-        .isolated(true)
-        .build();
-    let mut preparer = match built {
+        .isolated(true);
+    if let Some(lock) = plan.lock_lost.take() {
+        builder = builder.lock_lost(lock.lost());
+    }
+    let mut preparer = match builder.build() {
         Ok(preparer) => preparer,
         Err(error) => return not_prepared(reporter, &error, None),
     };

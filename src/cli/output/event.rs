@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::lock::LockTold;
 use super::queue::Rank;
 use super::simulated::{Simulated, Step};
 use crate::cli::exit::Outcome;
@@ -74,6 +75,8 @@ pub(crate) enum Event {
         name: &'static str,
         about: &'static str,
     },
+    /// What became of a lock, or who holds it.
+    Lock(Box<LockTold>),
     /// Something for people only; not in the JSON lines.
     #[serde(skip)]
     Note(String),
@@ -137,6 +140,32 @@ pub(crate) struct CheckedCluster {
     pub(crate) pending_admin: u64,
     /// Everything that keeps a run from starting now.
     pub(crate) problems: Vec<String>,
+}
+
+/// What `simulate` found.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+pub(crate) struct Simulated {
+    /// Runs, one per seed.
+    pub(crate) seeds: u64,
+    /// Runs with a hold.
+    pub(crate) held: u64,
+    /// How they ended, and how many so.
+    pub(crate) outcomes: BTreeMap<String, u64>,
+    /// Runs that violated a property.
+    pub(crate) violated: u64,
+    /// What was violated in the first of them.
+    pub(crate) violations: Vec<Violation>,
+    /// All of it as tables for people.
+    #[serde(skip)]
+    pub(crate) text: String,
+}
+
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Violation {
+    pub(crate) seed: u64,
+    pub(crate) property: String,
+    pub(crate) message: String,
+    pub(crate) replay: String,
 }
 
 /// How it all ended.
@@ -234,6 +263,7 @@ impl Event {
             | Self::Command { .. }
             | Self::HoldLost { .. }
             | Self::Cluster(_)
+            | Self::Lock(_)
             | Self::Simulated(_)
             | Self::Setup { .. }
             | Self::Step(_)

@@ -3,6 +3,7 @@
 //! for.
 
 mod event;
+mod lock;
 mod log;
 mod queue;
 mod reporter;
@@ -13,5 +14,6 @@ mod text;
 pub(crate) use event::{
     CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, ServedStore, Stamped, Unreleased,
 };
+pub(crate) use lock::{LockHolder, LockStatus, LockTold};
 pub(crate) use reporter::Reporter;
 pub(crate) use simulated::{Part, Problem, Simulated, Standstill, Step};

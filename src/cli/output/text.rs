@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::event::{CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, Stamped};
+use super::event::{
+    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, Stamped,
+};
+use super::lock::{LockStatus, LockTold};
 use super::stdio::write_best_effort;
 use crate::cli::args::show_time;
 use crate::cli::exit::Outcome;
+use crate::error::ErrorKind;
 
 /// Without a terminal, progress is told this often at the most.
 const PROGRESS_EVERY_MS: u64 = 2_000;
@@ -192,9 +196,29 @@ fn line_of(event: &Event) -> String {
             (None, Some(signal)) => format!("command ended by signal {signal}"),
             (None, None) => "command ended".to_owned(),
         },
+        Event::HoldLost { cause, message, .. } if *cause == ErrorKind::LockLost.as_str() => {
+            format!("LOCK LOST: {message}")
+        }
         Event::HoldLost { message, .. } => format!("HOLD LOST: {message}"),
+        Event::Lock(lock) => lock_text(lock),
         Event::Note(text) => text.clone(),
         _ => String::new(),
+    }
+}
+
+fn lock_text(lock: &LockTold) -> String {
+    let LockTold { location, text, .. } = lock;
+    match lock.status {
+        LockStatus::Free => format!("lock {location} is free"),
+        LockStatus::Held => format!("lock {location} is held: {text}"),
+        LockStatus::Acquired => {
+            let fence = lock
+                .fence
+                .map_or(String::new(), |fence| format!(", fence {fence}"));
+            format!("lock {location} acquired: {text}{fence}")
+        }
+        LockStatus::Released => format!("lock {location} released"),
+        LockStatus::Broken => format!("lock {location} broken: {text}"),
     }
 }
 

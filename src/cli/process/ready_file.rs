@@ -18,17 +18,31 @@ impl ReadyFile {
     /// What is wrong with the path, for people.
     pub(crate) fn prepare(path: Option<&Path>) -> Result<Self, String> {
         if let Some(path) = path {
-            let shown = path.display();
-            clear(path).map_err(|error| format!("--ready-file {shown}: {error}"))?;
-            let trial = temporary(path);
-            fs::write(&trial, [])
-                .and_then(|()| fs::remove_file(&trial))
-                .map_err(|error| format!("--ready-file {shown}: cannot be written: {error}"))?;
+            clear(path).map_err(|error| format!("--ready-file {}: {error}", path.display()))?;
         }
+        Self::check(path)?;
         Ok(Self {
             path: path.map(Path::to_owned),
             is_written: false,
         })
+    }
+
+    /// Checks that the file can be written later, and touches none that is there.
+    ///
+    /// # Errors
+    /// What is wrong with the path, for people.
+    pub(crate) fn check(path: Option<&Path>) -> Result<(), String> {
+        let Some(path) = path else {
+            return Ok(());
+        };
+        let shown = path.display();
+        if path.is_dir() {
+            return Err(format!("--ready-file {shown}: is a directory"));
+        }
+        let trial = temporary(path);
+        fs::write(&trial, [])
+            .and_then(|()| fs::remove_file(&trial))
+            .map_err(|error| format!("--ready-file {shown}: cannot be written: {error}"))
     }
 
     /// Makes the file appear, whole, with `content`.
