@@ -6,6 +6,7 @@
 mod check;
 mod demo;
 mod hold;
+mod lock;
 mod lost;
 mod output;
 mod signals;

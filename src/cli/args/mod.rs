@@ -13,9 +13,7 @@ mod top;
 
 pub(crate) use cluster::ClusterArgs;
 pub(crate) use hold::HoldArgs;
-pub(crate) use lock::{
-    LockAcquireArgs, LockCommand, LockRemoveArgs, LockStatusArgs, RunLockArgs,
-};
+pub(crate) use lock::{LockAcquireArgs, LockCommand, LockRemoveArgs, LockStatusArgs, RunLockArgs};
 pub(crate) use pd::PdArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use time::show_time;
