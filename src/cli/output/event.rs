@@ -142,32 +142,6 @@ pub(crate) struct CheckedCluster {
     pub(crate) problems: Vec<String>,
 }
 
-/// What `simulate` found.
-#[derive(Serialize, Clone, PartialEq, Debug)]
-pub(crate) struct Simulated {
-    /// Runs, one per seed.
-    pub(crate) seeds: u64,
-    /// Runs with a hold.
-    pub(crate) held: u64,
-    /// How they ended, and how many so.
-    pub(crate) outcomes: BTreeMap<String, u64>,
-    /// Runs that violated a property.
-    pub(crate) violated: u64,
-    /// What was violated in the first of them.
-    pub(crate) violations: Vec<Violation>,
-    /// All of it as tables for people.
-    #[serde(skip)]
-    pub(crate) text: String,
-}
-
-#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Violation {
-    pub(crate) seed: u64,
-    pub(crate) property: String,
-    pub(crate) message: String,
-    pub(crate) replay: String,
-}
-
 /// How it all ended.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub(crate) struct RunResult {

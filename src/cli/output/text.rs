@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::event::{
-    CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, Stamped,
-};
+use super::event::{CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, Stamped};
 use super::lock::{LockStatus, LockTold};
 use super::stdio::write_best_effort;
 use crate::cli::args::show_time;
