@@ -83,7 +83,8 @@ fn status_writes_nothing_and_tells_who_holds_it() {
     for field in ["id", "host", "pid", "hint"] {
         assert_eq!(line["holders"][0][field], told[field], "{field}");
     }
-    assert_eq!(line["holders"][0]["hint"], "ask Ada");
+    let hint = line["holders"][0]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("ask Ada"), "{hint}");
     assert!(line["holders"][0]["age_ms"].is_u64());
     assert_eq!(fs::read(place.path()).expect("there"), before);
     holder.signal(Signal::TERM);
@@ -233,7 +234,9 @@ fn a_wrong_url_is_a_usage_error() {
     for url in ["x", "ftp://h/x", "s3://user:secret@b/x", "file://relative"] {
         let finished = run(&["lock", "status", url, "--output", "json"]);
         let result = finished.assert_ended(2, "error");
-        assert!(!message(&result).contains("secret"), "{finished:#?}");
+        assert!(!message(&result).is_empty());
+        assert!(!finished.stderr.contains("secret"), "{finished:#?}");
+        assert!(!finished.lines.concat().contains("secret"), "{finished:#?}");
     }
 }
 

@@ -5,13 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::help;
 use super::time::parse_time;
-use crate::lock::{LockConfig, LockUrl};
-
-/// Reads the URL of a lock.
-pub(crate) fn parse_lock_url(text: &str) -> Result<LockUrl, String> {
-    text.parse::<LockUrl>()
-        .map_err(|error| error.message().to_owned())
-}
+use crate::lock::LockConfig;
 
 /// The lock of a run.
 #[derive(Args, Clone, Debug)]
@@ -20,8 +14,8 @@ pub(crate) struct RunLockArgs {
     /// Take this lock first, so that one run at a time works: s3://bucket/path,
     /// gs://..., az://..., file:///path, etcd://host:port[,...]/name (etcds://
     /// with TLS). A URL that ends in / means snapshot-prepare.lock there
-    #[arg(long, value_name = "URL", value_parser = parse_lock_url)]
-    pub(crate) lock: Option<LockUrl>,
+    #[arg(long, value_name = "URL")]
+    pub(crate) lock: Option<String>,
     /// How long to wait for the lock while somebody else has it
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "0s", requires = "lock")]
     pub(crate) lock_wait: Duration,
@@ -51,15 +45,15 @@ pub(crate) enum LockCommand {
 #[derive(Args, Debug)]
 pub(crate) struct LockStatusArgs {
     /// The lock
-    #[arg(value_name = "URL", value_parser = parse_lock_url)]
-    pub(crate) url: LockUrl,
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LockAcquireArgs {
     /// The lock
-    #[arg(value_name = "URL", value_parser = parse_lock_url)]
-    pub(crate) url: LockUrl,
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
     /// How long to wait while somebody else has it
     #[arg(long, alias = "lock-wait", value_name = "TIME", value_parser = parse_time, default_value = "0s")]
     pub(crate) wait: Duration,
@@ -78,8 +72,8 @@ pub(crate) struct LockAcquireArgs {
 #[derive(Args, Debug)]
 pub(crate) struct LockRemoveArgs {
     /// The lock
-    #[arg(value_name = "URL", value_parser = parse_lock_url)]
-    pub(crate) url: LockUrl,
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
     /// The id of what is to be removed, as `lock status` shows it
     #[arg(value_name = "ID", required_unless_present = "txn_id")]
     pub(crate) id: Option<String>,

@@ -1,14 +1,16 @@
 use crate::lock::{EtcdUrl, LockConfig, LockError, LockUrl, RunLock, StorageUrl};
 
-/// Returns the lock that a URL names. Nothing is asked of it yet.
+/// Returns the lock that a URL names. Nothing is asked of it yet. The URL is read
+/// here and not with the other arguments, whose errors show what was typed: it
+/// may have a password in it, where none belongs.
 ///
 /// # Errors
-/// The settings cannot work, or this program was built without that kind of
-/// lock.
-pub(super) fn open(url: &LockUrl, config: LockConfig) -> Result<Box<dyn RunLock>, LockError> {
-    match url {
-        LockUrl::Storage(url) => storage(url, config),
-        LockUrl::Etcd(url) => etcd(url, config),
+/// The URL is none, the settings cannot work, or this program was built without
+/// that kind of lock.
+pub(super) fn open(url: &str, config: LockConfig) -> Result<Box<dyn RunLock>, LockError> {
+    match url.parse::<LockUrl>()? {
+        LockUrl::Storage(url) => storage(&url, config),
+        LockUrl::Etcd(url) => etcd(&url, config),
     }
 }
 
