@@ -122,7 +122,7 @@ A lock lets one run at a time work on what it stands for. It lies beside a \
 backup (s3://, gs://, az://, file://), as an object that TiDB's and TiKV's own \
 tools heed and respect, or on etcd (etcd://, etcds://), laid out as etcd's own \
 mutex. Credentials come from the environment, as for each cloud's own tools; \
-for etcd as etcdctl's: ETCDCTL_USER, ETCDCTL_PASSWORD, ETCDCTL_CACERT, \
+for etcd ETCD_USERNAME and ETCD_PASSWORD, with etcds:// ETCDCTL_CACERT, \
 ETCDCTL_CERT, ETCDCTL_KEY.
 
 No lock stops TiKV itself, nor a holder that was paused and does not know yet \
