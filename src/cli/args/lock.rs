@@ -105,12 +105,14 @@ impl LockAcquireArgs {
 }
 
 fn config(ttl: Option<Duration>, hint: Option<String>) -> LockConfig {
-    let mut config = LockConfig::default();
-    config.ttl = ttl;
-    config.hint = hint.unwrap_or_else(|| {
+    let hint = hint.unwrap_or_else(|| {
         "wait until it is done; if it is known to be dead, remove the lock with \
          `snapshot-prepare lock break`"
             .to_owned()
     });
-    config
+    LockConfig {
+        ttl,
+        hint,
+        ..LockConfig::default()
+    }
 }
