@@ -174,3 +174,11 @@ fn what_a_merged_region_left_behind_is_no_false_hold() {
         assert!(report.violations.is_empty(), "{}", report.replay());
     }
 }
+
+/// A seed in which the first answer of a lease waits unread while the client is
+/// paused: what it says is not known yet when the leases are lifted.
+#[test]
+fn what_a_paused_client_has_not_read_it_does_not_know() {
+    let report = run_seed(16619, FaultLevel::Heavy, &Sizes::default());
+    assert!(report.violations.is_empty(), "{}", report.replay());
+}

@@ -253,13 +253,6 @@ impl Cluster {
         if call.is_internal() {
             self.rival_hears(call, answer);
         } else {
-            if let Answer::Stream(StreamReply::LeaseUpdated {
-                last_lease_is_valid,
-            }) = answer
-            {
-                let now = self.now;
-                self.history.update_answered(call, last_lease_is_valid, now);
-            }
             self.answers.push_back((call, answer));
         }
     }

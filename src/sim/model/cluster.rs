@@ -13,7 +13,7 @@ use super::node::StoreNode;
 use super::pd::Pd;
 use super::peer::{Out, PeerNode};
 use super::strike::Triggers;
-use super::{Answer, CallId, Request};
+use super::{Answer, CallId, Request, StreamReply};
 use crate::progress::PhaseName;
 use crate::region::{RegionId, Store, StoreId, StoreState};
 use crate::sim::fault::{FaultKind, FaultPlan};
@@ -157,10 +157,19 @@ impl Cluster {
     /// Returns the next answer that reaches its client now.
     pub fn poll_answer(&mut self) -> Option<(CallId, Answer)> {
         let (call, answer) = self.answers.pop_front()?;
-        if let Answer::End(status) = &answer
-            && status.message == super::calls::ABORTED
-        {
-            self.history.superseded(call);
+        // What a client has not read, since it is paused, it does not know.
+        match &answer {
+            Answer::End(status) if status.message == super::calls::ABORTED => {
+                self.history.superseded(call);
+            }
+            Answer::Stream(StreamReply::LeaseUpdated {
+                last_lease_is_valid,
+            }) => {
+                let now = self.now;
+                self.history
+                    .update_answered(call, *last_lease_is_valid, now);
+            }
+            _ => {}
         }
         Some((call, answer))
     }
