@@ -8,7 +8,7 @@
 #   bash scripts/mutants.sh --iterate               # only what was missed before
 #
 # What is mutated and which tests run is in .cargo/mutants.toml; survivors that
-# are no fault of the tests are in tests/mutants-explained.md. The result is in
+# are no fault of the tests are in tests/mutants.md. The result is in
 # mutants.out/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -3,10 +3,18 @@
 //! limits only keep a broken program from hanging the tests.
 #![cfg(feature = "cli")]
 
+#[cfg(feature = "lock-etcd")]
+#[path = "../lock_etcd/server.rs"]
+#[allow(dead_code)]
+mod etcd;
+
 mod check;
 mod demo;
 mod hold;
 mod lock;
+#[cfg(feature = "lock-etcd")]
+mod lock_etcd;
+mod lock_s3;
 mod lost;
 mod output;
 mod signals;

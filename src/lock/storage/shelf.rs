@@ -251,15 +251,18 @@ impl Shelf {
     {
         let deadline = Instant::now() + self.call_timeout;
         let mut backoff = self.backoff_min;
+        let mut last = None;
         loop {
             let error = match timeout_at(deadline, call()).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(error)) => failed(what, error),
-                Err(_) => return Err(unanswered(what)),
+                // What the storage said before tells more than its silence now.
+                Err(_) => return Err(last.unwrap_or_else(|| unanswered(what))),
             };
             if !is_transient(error.kind()) || Instant::now() + backoff >= deadline {
                 return Err(error);
             }
+            last = Some(error);
             sleep(backoff).await;
             backoff *= 2;
         }

@@ -1,0 +1,116 @@
+//! The program's locks on a server that speaks S3: moto's. The Python that has it
+//! is named by the variable `SNAPSHOT_PREPARE_TEST_PYTHON`, which
+//! `scripts/test.sh` sets.
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::support::{Finished, Running, program};
+
+const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
+const SECRET: &str = "not-to-be-shown";
+const URL: &str = "s3://backups/truncating.lock";
+
+/// A server that ends with the test.
+struct Moto {
+    process: Child,
+    endpoint: String,
+}
+
+impl Moto {
+    /// Returns `None` without a Python, save in CI, where that would go unnoticed.
+    fn start() -> Option<Self> {
+        let python = env::var_os(PYTHON);
+        assert!(
+            python.is_some() || env::var_os("CI").is_none(),
+            "{PYTHON} is not set in CI"
+        );
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lock/storage/s3_server.py");
+        let mut process = Command::new(python?)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python starts");
+        let mut port = String::new();
+        let output = process.stdout.take().expect("it is piped");
+        BufReader::new(output)
+            .read_line(&mut port)
+            .expect("its port");
+        let endpoint = format!("http://127.0.0.1:{}", port.trim());
+        Some(Self { process, endpoint })
+    }
+
+    fn program(&self, args: &[&str]) -> Command {
+        let mut command = program(args);
+        command
+            .env("AWS_ENDPOINT_URL", &self.endpoint)
+            .env("AWS_ALLOW_HTTP", "true")
+            .env("AWS_REGION", "us-east-1")
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", SECRET);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Finished {
+        Running::start(self.program(args)).finish()
+    }
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_lock_on_s3_lets_one_at_a_time_work() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let acquire = ["lock", "acquire", URL, "--output", "json", "--"];
+    let status = ["lock", "status", URL, "--output", "json"];
+    let mut holder = Running::start(moto.program(&[&acquire[..], &["sleep", "1000"]].concat()));
+    holder.wait_for_event("command");
+    let refused = moto.run(&[&acquire[..], &["true"]].concat());
+    let result = refused.assert_ended(12, "locked");
+    let held = moto.run(&status);
+    held.assert_ended(0, "ok");
+    let told = held.event("lock").expect("told");
+    let message = result["message"].as_str().expect("a message");
+    for field in ["host", "id"] {
+        let value = told["holders"][0][field].as_str().expect("known");
+        assert!(message.contains(value), "{message}");
+    }
+    for finished in [&refused, &held] {
+        let said = format!("{finished:?}");
+        assert!(!said.contains(SECRET), "{said}");
+    }
+    holder.signal(Signal::TERM);
+    holder.finish().assert_ended(13, "cancelled");
+    let free = moto.run(&status).event("lock").expect("told");
+    assert_eq!(free["status"], "free");
+}
+
+#[test]
+fn a_bucket_that_is_not_there_is_an_error_of_its_own() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let finished = moto.run(&[
+        "lock",
+        "acquire",
+        "s3://none/x",
+        "--output",
+        "json",
+        "--",
+        "true",
+    ]);
+    assert!(finished.event("command").is_none());
+    assert!(!matches!(finished.code, Some(0 | 12)), "{finished:#?}");
+}
