@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::asking::{Asking, FollowUp};
 use super::connect::wrong_store;
 use super::core::{Core, Stop};
@@ -57,16 +59,23 @@ impl Asking {
         if has_stranger {
             self.store_list_wanted = Some(core.mark());
         }
-        let back = self
-            .shelves
-            .entry(store_id)
-            .or_default()
-            .end_listing(request);
-        for slot in back {
-            self.ask_news(core, store_id, slot);
+        let shelf = self.shelves.entry(store_id).or_default();
+        let mut news = shelf.end_listing(request);
+        // Of a region that was named twice the last word counts.
+        let kept: BTreeMap<RegionId, Claim> = kept
+            .into_iter()
+            .map(|claim| (claim.region.id, claim))
+            .collect();
+        let mut replaced = Vec::new();
+        for claim in kept.values() {
+            if let Some((slot, before)) = self.apply_claim(session, store_id, claim) {
+                news.push(slot);
+                replaced.extend(before.map(|before| (claim, before)));
+            }
         }
-        for claim in &kept {
-            self.apply_claim(core, session, store_id, claim);
+        self.ask_news(core, store_id, news);
+        for (claim, before) in replaced {
+            self.fail_replaced(core, store_id, claim, &before);
         }
         self.drop_unclaimed(core, store_id);
         if let Some(shelf) = self.shelves.get_mut(&store_id) {
@@ -74,55 +83,56 @@ impl Asking {
         }
     }
 
-    /// Lets a region that is new on its shelf be asked, unless that very thing
-    /// failed and its backoff runs.
-    fn ask_news(&mut self, core: &Core, store_id: StoreId, slot: Slot) {
+    /// Lets regions that are new on their shelf be asked, in key order, unless
+    /// that very thing failed and its backoff runs.
+    fn ask_news(&mut self, core: &Core, store_id: StoreId, mut news: Vec<Slot>) {
         let Some(shelf) = self.shelves.get_mut(&store_id) else {
             return;
         };
-        let Some(task) = shelf.task(slot) else {
+        if core.config.proof != Proof::Read {
             return;
-        };
-        let range = shelf.range(slot);
-        let asked = (store_id, task.id, task.epoch);
-        if core.config.proof == Proof::Read
-            && !self.proven.covers(&range)
-            && !self.retry.is_resting(&range, &asked)
-        {
-            shelf.make_ready(slot, core.now);
+        }
+        news.sort_unstable_by(|one, other| shelf.place(*one).cmp(&shelf.place(*other)));
+        for slot in news {
+            let Some(task) = shelf.task(slot) else {
+                continue;
+            };
+            let range = shelf.range(slot);
+            let asked = (store_id, task.id, task.epoch);
+            if !self.proven.covers(&range) && !self.retry.is_resting(&range, &asked) {
+                shelf.make_ready(slot, core.now);
+            }
         }
     }
 
+    /// Puts a claim of a complete listing on the shelf. Returns the slot of a
+    /// region that is new or has changed, with the range that it had.
     fn apply_claim(
         &mut self,
-        core: &mut Core,
         session: &Session,
         store_id: StoreId,
         claim: &Claim,
-    ) {
+    ) -> Option<(Slot, Option<KeyRange>)> {
         let peer_id = claim
             .region
             .peer_on(store_id)
             .map_or(PeerId(0), |peer| peer.id);
         let is_clean = !claim.has_pending_admin && !has_stranger(session, &claim.region);
-        let id = claim.region.id;
         let shelf = self.shelves.entry(store_id).or_default();
         if let Some(slot) = shelf.matching(claim) {
             shelf.claim(slot, peer_id, is_clean);
-            return;
+            return None;
         }
-        let replaced = shelf.remove(id);
+        let replaced = shelf.remove(claim.region.id);
         let slot = shelf.put(claim, peer_id);
         shelf.claim(slot, peer_id, is_clean);
-        if let Some((task, _)) = &replaced
-            && task.state == TaskState::Proven
-        {
-            self.confirmed = self.confirmed.saturating_sub(1);
-        }
-        self.ask_news(core, store_id, slot);
-        if let Some((_, range)) = replaced {
-            self.fail_replaced(core, store_id, id, &range, &claim.region.range);
-        }
+        let before = replaced.map(|(task, range)| {
+            if task.state == TaskState::Proven {
+                self.confirmed = self.confirmed.saturating_sub(1);
+            }
+            range
+        });
+        Some((slot, before))
     }
 
     /// What a region had and has no more, or all of it if nobody asks for it as
@@ -131,14 +141,13 @@ impl Asking {
         &mut self,
         core: &mut Core,
         store_id: StoreId,
-        id: RegionId,
+        claim: &Claim,
         before: &KeyRange,
-        now: &KeyRange,
     ) {
         let mut left = KeyRangeSet::new();
         left.insert(before);
-        if self.is_live(store_id, id) {
-            left.remove(now);
+        if self.is_live(store_id, claim.region.id) {
+            left.remove(&claim.region.range);
         }
         for rest in left.iter().collect::<Vec<_>>() {
             self.fail(

@@ -88,6 +88,11 @@ impl Shelf {
         self.table.start(slot)
     }
 
+    /// Returns what tasks are ordered by.
+    pub(in crate::machine) fn place(&self, slot: Slot) -> (&[u8], RegionId) {
+        self.table.place(slot)
+    }
+
     /// Returns the read that is in flight for a region.
     pub(in crate::machine) fn read_of(&self, slot: Slot) -> Option<RequestId> {
         self.asks.get(&slot).and_then(|ask| ask.read)
@@ -130,12 +135,13 @@ impl Shelf {
         self.beginning(range, (from..sorted.end).map(Slot::at), &mut found);
         let late = self.table.late_by_start();
         if !late.is_empty() {
-            let from: (Key, Slot) = (range.start().clone(), Slot::at(0));
+            let from = (range.start().clone(), RegionId(0));
             let before = late.range(..from.clone()).rev().map(|(_, slot)| *slot);
             self.reaching(range, before, &mut found);
             let behind = late.range(from..).map(|(_, slot)| *slot);
             self.beginning(range, behind, &mut found);
         }
+        found.sort_unstable_by(|one, other| self.place(one.slot).cmp(&self.place(other.slot)));
         found
     }
 
@@ -251,14 +257,19 @@ impl Shelf {
 
     /// Returns what the last complete listing did not claim, save what is proven.
     pub(in crate::machine) fn unlisted(&self) -> Vec<Unlisted> {
-        self.iter()
+        let mut unlisted: Vec<Unlisted> = self
+            .iter()
             .filter(|task| !task.claimed && task.state != TaskState::Proven)
             .map(|task| Unlisted {
                 id: task.id,
                 state: task.state,
                 range: self.range(task.slot),
             })
-            .collect()
+            .collect();
+        unlisted.sort_unstable_by(|one, other| {
+            (one.range.start(), one.id).cmp(&(other.range.start(), other.id))
+        });
+        unlisted
     }
 
     /// Sorts everything anew if much has changed.

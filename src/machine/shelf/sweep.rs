@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::{Shelf, Slot};
-use crate::region::StoreId;
+use crate::region::{RegionId, StoreId};
 
 /// Returns the tasks of all shelves in the order of their start keys, so that
 /// neighbors follow on each other whichever store has them.
@@ -25,15 +25,16 @@ pub(in crate::machine) fn sweep(
         }
     }
     std::iter::from_fn(move || {
-        let Reverse((_, at, slot)) = heads.pop()?;
+        let Reverse((_, store, at, slot)) = heads.pop()?;
         push_next(&mut heads, &mut sources, Some(at));
         let source: &Source<'_> = sources.get(at)?;
-        Some((source.store, source.shelf, slot))
+        Some((store, source.shelf, slot))
     })
 }
 
 type Slots<'a> = Box<dyn Iterator<Item = Slot> + 'a>;
-type Heads<'a> = BinaryHeap<Reverse<(&'a [u8], usize, Slot)>>;
+/// Ordered by the place of the task, which does not depend on where it lies.
+type Heads<'a> = BinaryHeap<Reverse<((&'a [u8], RegionId), StoreId, usize, Slot)>>;
 
 /// The slots of one shelf that are in order.
 struct Source<'a> {
@@ -49,6 +50,7 @@ fn push_next<'a>(heads: &mut Heads<'a>, sources: &mut [Source<'a>], at: Option<u
         return;
     };
     if let Some(slot) = source.slots.next() {
-        heads.push(Reverse((source.shelf.start(slot), at, slot)));
+        let place = source.shelf.place(slot);
+        heads.push(Reverse((place, source.store, at, slot)));
     }
 }

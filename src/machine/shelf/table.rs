@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Slot;
 use super::bounds::Bounds;
@@ -32,7 +32,7 @@ pub(super) struct Table {
     by_id: Vec<u32>,
     /// The rows behind the sorted ones that are not gone.
     late_by_id: BTreeMap<RegionId, Slot>,
-    late_by_start: BTreeSet<(Key, Slot)>,
+    late_by_start: BTreeMap<(Key, RegionId), Slot>,
     /// Rows that are gone.
     gone: usize,
 }
@@ -71,7 +71,7 @@ impl Table {
         let slot = self.add(&region.range, region.id, region.epoch, peer_id);
         self.late_by_id.insert(region.id, slot);
         self.late_by_start
-            .insert((region.range.start().clone(), slot));
+            .insert((region.range.start().clone(), region.id), slot);
         slot
     }
 
@@ -132,6 +132,12 @@ impl Table {
         self.bounds.start(slot.row())
     }
 
+    /// Returns what rows are ordered by: it does not depend on where they lie, so
+    /// that a machine does the same before and after its shelves are tidied.
+    pub(super) fn place(&self, slot: Slot) -> (&[u8], RegionId) {
+        (self.start(slot), self.id(slot))
+    }
+
     /// Returns whether the claim describes this very region.
     pub(super) fn matches(&self, slot: Slot, claim: &Claim) -> bool {
         self.epoch(slot) == claim.region.epoch && self.bounds.is(slot.row(), &claim.region.range)
@@ -149,7 +155,7 @@ impl Table {
     pub(super) fn take_off(&mut self, slot: Slot) {
         if slot.row() >= self.sorted {
             let start = Key::from(self.start(slot));
-            self.late_by_start.remove(&(start, slot));
+            self.late_by_start.remove(&(start, self.id(slot)));
         }
         self.marks_mut(slot).set_gone();
         self.gone += 1;
@@ -159,7 +165,7 @@ impl Table {
     pub(super) fn bring_back(&mut self, slot: Slot) {
         if slot.row() >= self.sorted {
             let start = Key::from(self.start(slot));
-            self.late_by_start.insert((start, slot));
+            self.late_by_start.insert((start, self.id(slot)), slot);
         }
         *self.marks_mut(slot) = Marks::CLAIMED;
         self.gone -= 1;
@@ -177,7 +183,7 @@ impl Table {
 
     /// Returns the rows that came late, in key order.
     pub(super) fn late_rows(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.late_by_start.iter().map(|(_, slot)| *slot)
+        self.late_by_start.values().copied()
     }
 
     /// Returns the number of sorted rows that begin before `key`.
@@ -194,7 +200,7 @@ impl Table {
         low
     }
 
-    pub(super) fn late_by_start(&self) -> &BTreeSet<(Key, Slot)> {
+    pub(super) fn late_by_start(&self) -> &BTreeMap<(Key, RegionId), Slot> {
         &self.late_by_start
     }
 
@@ -225,8 +231,8 @@ impl Table {
             kept.push(row);
         }
         kept.sort_unstable_by(|one, other| {
-            let start = |row: &u32| self.bounds.start(*row as usize);
-            start(one).cmp(start(other)).then(one.cmp(other))
+            let place = |row: &u32| self.place(Slot(*row));
+            place(one).cmp(&place(other))
         });
         let mut moved = vec![None; self.marks.len()];
         let mut sorted = Self::default();
