@@ -13,7 +13,7 @@ use crate::support::{Finished, Running, program};
 
 const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
 const SECRET: &str = "not-to-be-shown";
-const URL: &str = "s3://backups/truncating.lock";
+const URL: &str = "s3://locks/truncating.lock";
 
 /// A server that ends with the test.
 struct Moto {
