@@ -52,8 +52,7 @@
 //!     let claimed = Claimed {
 //!         verdict: Verdict::Good,
 //!         stores: stores.iter().map(|store| store.id).collect(),
-//!         lease: None,
-//!         window: None,
+//!         ..Claimed::default()
 //!     };
 //!     let violations = cluster.with_model(|model| judge(model, &claimed));
 //!     assert!(violations.iter().any(|found| found.property == "no false hold"));
