@@ -110,6 +110,48 @@ fn r06_a_region_whose_answer_came_before_is_ignored() {
 }
 
 #[test]
+fn r06_a_region_that_is_yet_to_be_asked_for_is_ignored() {
+    let mut bench = Bench::with(3, 6, |config| config.window = 1);
+    bench.when(|ask| ask.is_wait() && ask.at(1), || Act::Never);
+    bench.run_to_ask("a wait", |ask| ask.is_wait() && ask.at(1));
+    bench.run_for(ms(500));
+    let Some(Ask::Wait { stream, target, .. }) = bench.withheld.first().cloned() else {
+        panic!("a wait is withheld");
+    };
+    // Regions 101 and 104 are led by store 1; one of them fills the window.
+    assert_eq!(target.region_id, RegionId(101));
+    let next = WaitTarget {
+        region_id: RegionId(104),
+        ..target
+    };
+    let (mark, ignored) = (bench.mark(), bench.ignored());
+    bench.tell(answered(stream, Some(next)));
+    assert_eq!(bench.ignored(), ignored + 1);
+    assert_eq!(bench.count_since(mark, Ask::is_read), 0);
+    bench.well_again();
+    bench.release(|ask| ask.about(101));
+    bench.run_to(PhaseName::Hold);
+    let waits = bench.count_since(mark, |ask| ask.is_wait() && ask.about(104));
+    assert_eq!(waits, 1, "asked for all the same");
+}
+
+#[test]
+fn r06_a_second_answer_while_the_region_is_read_is_ignored() {
+    let (mut bench, read) = reading();
+    let Some(Ask::Wait { stream, target, .. }) = bench.last(|ask| ask.is_wait() && ask.about(101))
+    else {
+        panic!("it was waited for");
+    };
+    let (mark, ignored) = (bench.mark(), bench.ignored());
+    bench.tell(answered(stream, Some(target)));
+    assert_eq!(bench.ignored(), ignored + 1);
+    assert_eq!(bench.count_since(mark, Ask::is_read), 0);
+    bench.tell(served(&read, |_, _| {}));
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count_since(mark, Ask::is_read), 0, "read once");
+}
+
+#[test]
 fn r06_the_same_answer_from_another_store_is_ignored() {
     let (bench, _, target) = waiting();
     let open = bench
@@ -206,6 +248,30 @@ fn r06_a_read_served_after_we_gave_it_up_proves_nothing() {
     assert_eq!(bench.machine.progress().regions_confirmed, 5);
     bench.run_for(secs(20));
     assert_eq!(bench.phase(), PhaseName::WaitApply);
+}
+
+#[test]
+fn r06_a_read_of_the_attempt_before_proves_nothing() {
+    let (mut bench, read) = reading();
+    let open = bench
+        .last(|ask| ask.is_open() && ask.at(2))
+        .expect("dialed");
+    bench.tell(open.failed(failure(FailureKind::Transport)));
+    bench.first(1, |ask| ask.is_read() && ask.about(101), || Act::Never);
+    bench.withheld.clear();
+    bench.run_until("attempt 2 reads", |bench| {
+        bench.attempt() == 2 && bench.withheld.len() == 1
+    });
+    bench.run_for(ms(500));
+    let ignored = bench.ignored();
+    // The same region is being read now, at the same store and in the same epoch.
+    bench.tell(served(&read, |_, _| {}));
+    assert_eq!(bench.ignored(), ignored + 1);
+    assert_eq!(bench.machine.progress().regions_confirmed, 5);
+    assert_eq!(bench.phase(), PhaseName::WaitApply);
+    bench.release(|ask| ask.about(101));
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 2);
 }
 
 #[test]
