@@ -108,6 +108,7 @@ mod tests {
 
     #[test]
     fn displays_seconds() {
-        assert_eq!(Timestamp::from_micros(12_000_034).to_string(), "12.000034s");
+        let at = Timestamp::from_micros(12_000_034);
+        assert_eq!(format!("{at} {at:?}"), "12.000034s 12.000034s");
     }
 }

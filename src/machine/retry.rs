@@ -458,6 +458,13 @@ mod tests {
     }
 
     #[test]
+    fn two_queued_neighbors_are_enough_to_be_joined() {
+        let mut book = book([entry(1, 2, 1, queued(5)), entry(2, 3, 1, queued(5))]);
+        book.join_queued();
+        assert_eq!(ranges(&book), [keys(1, 3)]);
+    }
+
+    #[test]
     fn what_failed_is_noted_where_it_overlaps_and_rests_while_its_backoff_runs() {
         let mut book = book([
             entry(1, 3, 1, armed(1)),

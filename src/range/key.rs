@@ -139,6 +139,7 @@ mod tests {
     fn empty_end_on_the_wire_is_unbounded() {
         assert_eq!(EndKey::from_wire(Bytes::new()), EndKey::Unbounded);
         assert!(EndKey::Unbounded.as_wire().is_empty());
+        assert_eq!(EndKey::from_wire("b").as_wire(), b"b");
     }
 
     #[test]

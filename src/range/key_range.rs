@@ -137,6 +137,25 @@ mod tests {
     }
 
     #[test]
+    fn only_what_has_no_bound_at_either_side_is_whole() {
+        assert!(KeyRange::whole().is_whole());
+        for partial in [range("a", ""), range("", "b"), range("a", "b")] {
+            assert!(!partial.is_whole(), "{}", partial.reveal());
+        }
+    }
+
+    #[test]
+    fn a_range_holds_its_start_and_not_its_end() {
+        let held = |range: &KeyRange| {
+            let keys = ["", "a", "b", "c", "d"].map(str::to_owned).map(Key::new);
+            keys.map(|key| range.contains_key(&key))
+        };
+        assert_eq!(held(&range("b", "d")), [false, false, true, true, false]);
+        assert_eq!(held(&range("b", "")), [false, false, true, true, true]);
+        assert_eq!(held(&KeyRange::whole()), [true; 5]);
+    }
+
+    #[test]
     fn keys_show_only_when_revealed() {
         assert_eq!(range("a", "").to_string(), "[<1 bytes>, +inf)");
         assert_eq!(range("a", "b").reveal().to_string(), "[61, 62)");

@@ -256,3 +256,19 @@ fn r05_what_shows_while_releasing_is_foreign_only_if_it_can_be() {
         assert_eq!(foreign(&bench), 0, "{own_lease_left}");
     }
 }
+
+/// Store 2 has said that it is leased by somebody else, and the attempt ends
+/// before all stores have answered.
+#[test]
+fn r05_refuse_makes_no_other_attempt_once_a_foreign_lease_is_known() {
+    let mut bench = leased_by_another(ForeignLease::Refuse);
+    bench.when(|ask| ask.is_lease() && ask.at(3), || Act::Never);
+    bench.run_to(PhaseName::Suspend);
+    bench.run_for(secs(1));
+    let open = bench.last(|ask| ask.is_open() && ask.at(3)).expect("open");
+    bench.tell(open.failed(failure(FailureKind::Unavailable)));
+    failed(&bench.run_to_end(), ErrorKind::ForeignLease);
+    assert_eq!(bench.attempt(), 1);
+    assert_eq!(bench.count(|ask| ask.is_lease() && ask.at(2)), 1);
+    assert_eq!(bench.count(|ask| ask.is_finish() && ask.at(2)), 0);
+}

@@ -295,3 +295,20 @@ fn r08_what_a_store_no_longer_claims_is_looked_for_at_once() {
     assert_eq!(bench.count(elsewhere), 1);
     bench.run_to(PhaseName::Hold);
 }
+
+#[test]
+fn r08_a_late_success_counts_also_where_the_region_is_claimed_no_more() {
+    let mut bench = stuck(512);
+    bench.when(|ask| is_wait_101(ask) && ask.at(2), || Act::Never);
+    bench.cluster.lead(101, 2);
+    bench.run_for(secs(35));
+    assert_eq!(bench.count(|ask| is_wait_101(ask) && ask.at(2)), 1);
+    // It is back at store 1, whose old answer comes only now.
+    bench.cluster.lead(101, 1);
+    let mark = bench.mark();
+    bench.release(|ask| is_wait_101(ask) && ask.at(1));
+    let read = |ask: &Ask| ask.is_read() && ask.about(101) && ask.at(1);
+    assert_eq!(bench.count_since(mark, read), 1);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(|ask| is_wait_101(ask) && ask.at(1)), 1);
+}

@@ -1,8 +1,10 @@
 //! R11: a range for which nobody is known to ask is a failed attempt.
 
 use snapshot_prepare::error::ErrorKind;
+use snapshot_prepare::machine::Event;
 use snapshot_prepare::progress::PhaseName;
-use snapshot_prepare::region::{Peer, PeerId, PeerRole, StoreId};
+use snapshot_prepare::range::Key;
+use snapshot_prepare::region::{Peer, PeerId, PeerRole, RegionErrorKind, StoreId};
 
 use crate::bench::*;
 use crate::cluster::*;
@@ -265,4 +267,56 @@ fn r11_what_is_behind_a_full_page_is_looked_at_on_its_own() {
         of_others, 1,
         "PD named all leaders; the rest is the comparison"
     );
+}
+
+#[test]
+fn r11_what_a_region_has_lost_to_another_store_is_looked_for() {
+    let mut bench = Bench::new();
+    bench.when(
+        |ask| ask.is_wait() && ask.about(101) && ask.at(1),
+        || Act::Never,
+    );
+    // Its refusal leads to a listing of store 1, which leads 101 as well.
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::EpochNotMatch),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.split(101, Key::from(b"b"), 107);
+    bench.cluster.lead(107, 2);
+    bench.run_for(secs(1));
+    let right = |ask: &Ask| ask.is_wait() && ask.about(107) && ask.at(2);
+    assert_eq!(bench.count(right), 1);
+    bench.well_again();
+    bench.release(|ask| ask.about(101));
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 1);
+}
+
+#[test]
+fn r11_a_store_that_is_known_only_by_its_voter_is_listed_before_any_stream_opens() {
+    let mut bench = Bench::new();
+    let early = bench.cluster.stores.clone();
+    bench.cluster.stores.push(store(9));
+    bench.cluster.region(103).region.peers.push(peer(103, 9));
+    let mut lists = 0;
+    bench.on(move |ask| {
+        let Ask::Stores { request } = ask else {
+            return None;
+        };
+        lists += 1;
+        (lists == 1).then(|| {
+            let listed = Event::StoresListed {
+                request: *request,
+                stores: early.clone(),
+            };
+            Act::Say(vec![(ms(1), listed)])
+        })
+    });
+    bench.run_to_ask("a stream", Ask::is_open);
+    assert_eq!(bench.count(Ask::is_stores), 2);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 1);
+    assert_eq!(bench.count(|ask| ask.is_open() && ask.at(9)), 1);
 }

@@ -361,3 +361,45 @@ fn r14_a_new_store_that_takes_no_part_is_no_reason() {
         3
     );
 }
+
+/// Region 101 moves to store 2, which claims it for the first time while all is
+/// compared, and not as it was proven.
+fn moved_while_verifying(change: impl Fn(&mut Truth)) -> Bench {
+    let mut bench = Bench::new();
+    bench.first(1, |ask| ask.is_read() && ask.about(106), || Act::Never);
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(ms(500));
+    assert_eq!(bench.machine.progress().regions_confirmed, 5);
+    bench.cluster.lead(101, 2);
+    change(bench.cluster.region(101));
+    bench.release(|ask| ask.about(106));
+    bench
+}
+
+#[test]
+fn r14_a_new_leader_with_an_admin_command_pending_is_a_difference() {
+    let mut bench = moved_while_verifying(|truth| truth.pending = true);
+    bench.run_for(secs(60));
+    assert_eq!(bench.phase(), PhaseName::Verify);
+    bench.cluster.region(101).pending = false;
+    bench.run_to(PhaseName::Hold);
+    rests_on_the_last_proof(&bench);
+}
+
+#[test]
+fn r14_a_new_leader_with_a_voter_on_an_unlisted_store_is_a_difference() {
+    let mut bench = moved_while_verifying(|truth| truth.region.peers.push(peer(101, 9)));
+    bench.run_for(secs(60));
+    assert_eq!(bench.phase(), PhaseName::Verify);
+    bench.cluster.region(101).region.peers.pop();
+    bench.run_to(PhaseName::Hold);
+    rests_on_the_last_proof(&bench);
+}
+
+#[test]
+fn r14_a_new_leader_with_nothing_pending_is_none() {
+    let mut bench = moved_while_verifying(|_| {});
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(|ask| ask.is_wait() && ask.about(101)), 1);
+    rests_on_the_last_proof(&bench);
+}

@@ -83,7 +83,7 @@ fn not_good(act: impl Fn(&Ask) -> Act + 'static, state: &str) -> Bench {
 
 #[test]
 fn r16_a_finish_that_had_lapsed_is_not_good() {
-    not_good(
+    let bench = not_good(
         |ask| {
             Act::Say(vec![
                 (ms(1), ask.valid(false)),
@@ -92,6 +92,8 @@ fn r16_a_finish_that_had_lapsed_is_not_good() {
         },
         "ReleasedAfterLapse",
     );
+    let error = bench.report().error.as_ref().expect("lost").to_string();
+    assert!(error.contains("not in force any more"), "{error}");
 }
 
 #[test]
@@ -174,6 +176,17 @@ fn r16_a_renewal_in_flight_that_is_answered_not_valid_spoils_the_verdict() {
         panic!("{outcome:?}");
     };
     assert_eq!(error.store_id(), Some(StoreId(2)));
+}
+
+#[test]
+fn r16_a_renewal_in_flight_that_is_never_answered_spoils_the_verdict() {
+    let mut bench = held();
+    bench.when(|ask| ask.is_lease() && ask.at(2), || Act::Never);
+    bench.run_to_ask("a renewal", |ask| ask.is_lease() && ask.at(2));
+    // It may have found the lease lapsed and made a new one, which Finish ends.
+    let error = lost(&bench.finish(), ErrorKind::ReleaseUnconfirmed);
+    assert_eq!(error.store_id(), Some(StoreId(2)));
+    assert_eq!(bench.state_of(2), Some(ReleaseState::ReleasedAfterLapse));
 }
 
 #[test]

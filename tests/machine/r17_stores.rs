@@ -144,3 +144,26 @@ fn r17_a_new_address_is_used_by_the_next_attempt() {
     };
     assert_eq!(store.address, "elsewhere:1");
 }
+
+#[test]
+fn r17_a_new_address_is_used_by_the_calls_of_this_attempt_too() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.store(2).address = "elsewhere:1".to_owned();
+    // Found by the listing of the stores with which the comparison begins; what
+    // is pending then makes it list the regions once more.
+    bench.cluster.region(102).pending = true;
+    bench.run_to(PhaseName::Verify);
+    bench.run_for(ms(10));
+    bench.cluster.region(102).pending = false;
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 1);
+    for which in [Ask::is_claims, Ask::is_read] {
+        match bench.last(|ask| which(ask) && ask.at(2)) {
+            Some(Ask::Claims { store, .. } | Ask::Read { store, .. }) => {
+                assert_eq!(store.address, "elsewhere:1");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -169,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn what_an_end_shares_with_its_start_is_kept_once() {
+        let start = vec![7; 100];
+        let end = [start.clone(), vec![1]].concat();
+        let mut bounds = Bounds::default();
+        bounds.push(&KeyRange::from_wire(start, end).expect("not empty"));
+        // The start, one byte of the end, and two lengths.
+        assert_eq!(bounds.bytes.len(), 103);
+    }
+
+    #[test]
     fn debug_hides_the_keys() {
         let mut bounds = Bounds::default();
         bounds.push(&KeyRange::from_wire("secret", "").expect("not empty"));

@@ -305,3 +305,43 @@ impl Table {
         listed.then_some(clean)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::EndKey;
+    use crate::region::Region;
+
+    fn claim(id: u8) -> Claim {
+        let end = EndKey::Bounded(Key::from(&[id + 1]));
+        Claim {
+            region: Region {
+                id: RegionId(id.into()),
+                range: KeyRange::new(Key::from(&[id]), end).expect("not empty"),
+                epoch: RegionEpoch::default(),
+                peers: Vec::new(),
+            },
+            has_pending_admin: false,
+        }
+    }
+
+    #[test]
+    fn sorting_drops_what_is_gone_unless_it_is_being_listed() {
+        let mut table = Table::default();
+        for id in 1..=3 {
+            table.collect(&claim(id), PeerId(1));
+        }
+        table.seal();
+        for row in [0, 1] {
+            table.take_off(Slot::at(row));
+        }
+        table.marks_mut(Slot::at(1)).set(Flag::Listed, true);
+        let moved = table.sort();
+        assert_eq!(moved, [None, Some(Slot::at(0)), Some(Slot::at(1))]);
+        assert_eq!((table.len(), table.rows().count()), (1, 2));
+        assert_eq!(table.find_any(RegionId(1)), None);
+        assert_eq!(table.find_any(RegionId(2)), Some(Slot::at(0)));
+        assert_eq!(table.find(RegionId(2)), None, "it is gone all the same");
+        table.check().expect("sound");
+    }
+}

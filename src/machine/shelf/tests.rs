@@ -75,6 +75,37 @@ fn a_claim_matches_only_with_epoch_and_range() {
 }
 
 #[test]
+fn regions_of_one_start_are_in_the_order_of_their_ids() {
+    // As when a store still claims a region that was split since.
+    let claims = [
+        claim(3, 1, 2),
+        claim(2, 2, 9),
+        claim(1, 2, 4),
+        claim(4, 9, 10),
+    ];
+    for mut shelf in shelves(&claims) {
+        let found = shelf.overlapping(&keys(1, 9));
+        let ids: Vec<u64> = found.iter().map(|task| task.id.0).collect();
+        assert_eq!(ids, [3, 1, 2]);
+        shelf.tidy();
+        shelf.make_all_ready();
+        let ready = shelf.ready.iter().filter_map(|slot| shelf.task(*slot));
+        let ids: Vec<u64> = ready.map(|task| task.id.0).collect();
+        assert_eq!(ids, [3, 1, 2, 4]);
+    }
+}
+
+#[test]
+fn a_claim_tells_which_peer_is_to_be_read_from() {
+    for mut shelf in shelves(&[claim(1, 2, 4)]) {
+        let peer = |shelf: &Shelf| shelf.get(RegionId(1)).map(|task| task.peer_id);
+        assert_eq!(peer(&shelf), Some(PeerId(1)));
+        shelf.claim(slot(&shelf, 1), PeerId(8), true);
+        assert_eq!(peer(&shelf), Some(PeerId(8)));
+    }
+}
+
+#[test]
 fn what_overlaps_is_found_also_behind_what_is_no_longer_claimed() {
     let claims = [
         claim(1, 1, 2),
