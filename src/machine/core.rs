@@ -377,6 +377,7 @@ fn permanent_text(kind: ErrorKind, store: &Store, failure: &Failure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::FailureKind;
 
     fn core() -> Core {
         Core::new(Config::default(), Timestamp::from_micros(7))
@@ -433,6 +434,27 @@ mod tests {
                 assert!(pause >= full / 2 && pause <= full, "{tries}: {pause:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_ends_a_run_says_where_to_look() {
+        let store = Store {
+            version: "5.0.1".to_owned(),
+            ..Store::default()
+        };
+        let failure = Failure::new(FailureKind::Other, "words");
+        for (kind, hint) in [
+            (ErrorKind::Unsupported, "version 5.0.1 does not support"),
+            (ErrorKind::Tls, "check the CA"),
+            (ErrorKind::Unauthenticated, "refuses our identity"),
+            (ErrorKind::WrongService, "is not that store"),
+            (ErrorKind::Superseded, "words"),
+        ] {
+            let text = permanent_text(kind, &store, &failure);
+            assert!(text.contains(hint) && text.contains("words"), "{text}");
+        }
+        let text = permanent_text(ErrorKind::Unsupported, &Store::default(), &failure);
+        assert!(text.contains("version unknown"), "{text}");
     }
 
     #[test]

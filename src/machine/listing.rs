@@ -215,3 +215,27 @@ impl Listings {
             .map(|(id, _)| *id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_is_wanted_until_one_with_that_number_or_a_later_one_is_complete() {
+        for (wanted, completed, is_wanted) in [
+            (None, None, false),
+            (None, Some(5), false),
+            (Some(5), None, true),
+            (Some(5), Some(4), true),
+            (Some(5), Some(5), false),
+            (Some(5), Some(6), false),
+        ] {
+            let listing = Listing {
+                wanted: wanted.map(RequestId),
+                completed: completed.map(RequestId),
+                ..Listing::default()
+            };
+            assert_eq!(listing.is_wanted(), is_wanted, "{wanted:?} {completed:?}");
+        }
+    }
+}

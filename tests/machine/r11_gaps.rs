@@ -320,3 +320,52 @@ fn r11_a_store_that_is_known_only_by_its_voter_is_listed_before_any_stream_opens
     assert_eq!(bench.attempt(), 1);
     assert_eq!(bench.count(|ask| ask.is_open() && ask.at(9)), 1);
 }
+
+#[test]
+fn r11_a_voter_on_an_unlisted_store_is_seen_while_waiting_too() {
+    let mut bench = Bench::new();
+    bench.when(|ask| ask.is_wait() && ask.about(101), || Act::Never);
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::EpochNotMatch),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.region(104).region.peers.push(peer(104, 9));
+    bench.cluster.stores.push(store(9));
+    bench.run_until("another attempt", |bench| bench.attempt() == 2);
+    bench.well_again();
+    bench.run_to(PhaseName::Hold);
+    let report = bench.machine.prepare_report().expect("held");
+    assert_eq!(report.stores.len(), 4);
+}
+
+#[test]
+fn r11_of_a_region_that_one_listing_names_twice_the_last_word_counts() {
+    let mut bench = Bench::new();
+    bench.when(|ask| ask.is_wait() && ask.about(101), || Act::Never);
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.on(|ask| {
+        let Ask::Claims { store, .. } = ask else {
+            return None;
+        };
+        let claims = Cluster::new(3, 6).claims_of(store.id);
+        let mut otherwise = claims.clone();
+        for claim in &mut otherwise {
+            claim.region.epoch.version += 1;
+        }
+        // First what is not so, then all as it was.
+        let all = [otherwise, claims].concat();
+        Some(Act::Say(vec![(ms(1), ask.claims(all, true))]))
+    });
+    bench.run_for(secs(5));
+    let waits = |id: u64| bench.count(move |ask| ask.is_wait() && ask.about(id));
+    assert_eq!((waits(101), waits(104)), (1, 2));
+    bench.release(|ask| ask.about(101));
+    bench.run_to(PhaseName::Hold);
+}

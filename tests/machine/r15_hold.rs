@@ -52,16 +52,19 @@ fn r15_a_finish_just_before_the_end_is_good_and_at_the_end_is_not() {
 
 #[test]
 fn r15_half_of_it_is_told_once() {
-    let mut bench = Bench::new();
-    bench.run_to(PhaseName::Hold);
-    let held = bench.now;
-    bench.run_for(secs(3500));
-    let halfway: Vec<_> = bench
-        .notices()
-        .filter(|(_, notice)| matches!(notice, Notice::HoldHalfway))
-        .map(|(at, _)| at)
-        .collect();
-    assert_eq!(halfway, [held + secs(1800)]);
+    // Also at an instant at which nothing else is due.
+    for timeout in [secs(3600), secs(2222)] {
+        let mut bench = Bench::with(3, 6, move |config| config.hold_timeout = timeout);
+        bench.run_to(PhaseName::Hold);
+        let held = bench.now;
+        bench.run_for(timeout - secs(100));
+        let halfway: Vec<_> = bench
+            .notices()
+            .filter(|(_, notice)| matches!(notice, Notice::HoldHalfway))
+            .map(|(at, _)| at)
+            .collect();
+        assert_eq!(halfway, [held + timeout / 2]);
+    }
 }
 
 #[test]

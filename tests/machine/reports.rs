@@ -292,3 +292,9 @@ fn the_last_report_counts_from_the_first_lease_to_the_last_finish() {
         .collect();
     assert_eq!(states, [1, 2, 3].map(|id| (id, ReleaseState::Released)));
 }
+
+#[test]
+fn the_configuration_can_be_looked_at() {
+    let bench = Bench::with(3, 6, |config| config.window = 7);
+    assert_eq!(bench.machine.config().window, 7);
+}
