@@ -6,7 +6,7 @@
 #   bash scripts/mutants.sh --shard 0/8             # an eighth of it
 #   bash scripts/mutants.sh -F 'Verify::step'       # one function
 #   bash scripts/mutants.sh --iterate               # only what was missed before
-#   bash scripts/mutants.sh lock -f src/lock/url.rs # one file of the locks
+#   bash scripts/mutants.sh lock -F src/lock/url.rs # one file of the locks
 #
 # What is mutated and which tests run is in .cargo/mutants.toml, for the locks in
 # .cargo/mutants-lock.toml; survivors that are no fault of the tests are in

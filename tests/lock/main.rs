@@ -1,6 +1,7 @@
 //! Locks: what holds for all of them, the suite, and each kind of lock.
 #![cfg(feature = "lock")]
 
+mod contest;
 mod flawed;
 mod guard;
 mod memory;

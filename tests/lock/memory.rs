@@ -5,6 +5,8 @@ use std::time::Duration;
 use snapshot_prepare::lock::conformance::run;
 use snapshot_prepare::lock::{Clock, LockConfig, LockErrorKind, MemoryLock, RunLock};
 
+use crate::contest::{ROUNDS, contest};
+
 pub(crate) fn config(ttl: Option<Duration>) -> LockConfig {
     let mut config = LockConfig::default();
     config.ttl = ttl;
@@ -42,6 +44,20 @@ async fn conforms_on_the_systems_clock() {
     let contender =
         |_: &str| Box::new(lock.contender(config.clone()).expect("as before")) as Box<dyn RunLock>;
     assert_eq!(run(&contender).await, []);
+}
+
+async fn contenders(ttl: Option<Duration>) {
+    let config = config(ttl);
+    let lock = MemoryLock::new(config.clone()).expect("the settings can work");
+    let contender = |config| Box::new(lock.contender(config).expect("they can work")) as _;
+    contest(contender, &config, 20, ROUNDS, Duration::from_millis(50)).await;
+    assert!(lock.status().await.expect("readable").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn contenders_exclude_each_other() {
+    contenders(None).await;
+    contenders(Some(Duration::from_secs(10))).await;
 }
 
 #[tokio::test(start_paused = true)]

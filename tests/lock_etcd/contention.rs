@@ -1,70 +1,24 @@
 //! Many contenders, many rounds.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use snapshot_prepare::lock::{Release, RunLock};
+use snapshot_prepare::lock::etcd::{EtcdConfig, EtcdLock};
 
-use crate::server::{Etcd, LIMIT};
-use crate::support::{assert_clean, lock, soon};
-
-const ROUNDS: usize = 200;
-
-/// What the contenders see of each other.
-#[derive(Default)]
-struct Board {
-    inside: AtomicBool,
-    rounds: AtomicUsize,
-    fence: AtomicU64,
-}
-
-impl Board {
-    /// Notes that somebody has the lock, whom nobody may meet.
-    async fn enter(&self, fence: u64) {
-        assert!(!self.inside.swap(true, Ordering::SeqCst), "two at once");
-        let earlier = self.fence.swap(fence, Ordering::SeqCst);
-        assert!(earlier < fence, "fence {fence} after {earlier}");
-        tokio::task::yield_now().await;
-        self.rounds.fetch_add(1, Ordering::SeqCst);
-        assert!(self.inside.swap(false, Ordering::SeqCst), "two at once");
-    }
-
-    fn is_done(&self, rounds: usize) -> bool {
-        self.rounds.load(Ordering::SeqCst) >= rounds
-    }
-}
+use crate::contest::{ROUNDS, contest};
+use crate::server::Etcd;
+use crate::support::{assert_clean, config_with, soon};
 
 /// Lets so many contend until there were so many rounds.
 async fn contend(etcd: &Etcd, contenders: usize, rounds: usize) {
-    let board = Arc::new(Board::default());
-    let tasks: Vec<_> = (0..contenders)
-        .map(|_| {
-            let (board, lock) = (Arc::clone(&board), lock(etcd, "backup"));
-            tokio::spawn(async move {
-                let mut wins = 0;
-                while wins == 0 || !board.is_done(rounds) {
-                    let guard = lock.acquire(LIMIT).await.expect("it becomes free");
-                    guard.ensure_held().expect("held");
-                    board.enter(guard.fence().expect("etcd has one")).await;
-                    guard.ensure_held().expect("held");
-                    wins += 1;
-                    let release = guard.release().await.expect("etcd answers");
-                    assert_eq!(release, Release::Released);
-                }
-                wins
-            })
-        })
-        .collect();
-    let mut wins = Vec::new();
-    for task in tasks {
-        wins.push(
-            soon("the end of a contender", task)
-                .await
-                .expect("no panic"),
-        );
-    }
-    assert!(wins.iter().all(|&wins: &usize| wins > 0), "{wins:?}");
-    assert!(wins.iter().sum::<usize>() >= rounds, "{wins:?}");
+    let contender = |config| {
+        let target = EtcdConfig::new(&etcd.endpoints, "backup").expect("well formed");
+        Box::new(EtcdLock::new(target, config).expect("the settings can work")) as _
+    };
+    let (config, rest) = (config_with(|_| {}), Duration::from_millis(50));
+    let fought = contest(contender, &config, contenders, rounds, rest);
+    soon("the end of the contest", fought).await;
     assert_clean(etcd, "backup");
 }
 

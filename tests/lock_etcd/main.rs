@@ -1,6 +1,8 @@
 //! The lock on etcd, on the real thing.
 #![cfg(feature = "lock-etcd")]
 
+#[path = "../lock/contest.rs"]
+mod contest;
 mod process;
 mod server;
 mod support;

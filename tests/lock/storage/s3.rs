@@ -18,6 +18,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use super::contend::contend;
 use super::support::{PATH, names, read};
+use crate::contest::ROUNDS;
 
 const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
 
@@ -146,13 +147,24 @@ async fn conforms_with_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contenders_exclude_each_other() {
+async fn two_contenders() {
     let Some(moto) = Moto::start().await else {
         return;
     };
-    let store: Arc<dyn ObjectStore> = moto.bucket("locks");
-    contend(&store, config(), 2, 60).await;
-    contend(&store, config(), 8, 30).await;
+    contend(&(moto.bucket("locks") as _), config(), 2, ROUNDS).await;
+}
+
+/// The server answers one call at a time, some hundred a second at best: what
+/// counts is that those who wait do not keep it busy. They come back after up to
+/// 2 s, the longest pause there is by default. Takes a minute or two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_contenders() {
+    let Some(moto) = Moto::start().await else {
+        return;
+    };
+    let mut config = config();
+    config.backoff_max = Duration::from_secs(2);
+    contend(&(moto.bucket("locks") as _), config, 20, ROUNDS).await;
 }
 
 #[tokio::test]
