@@ -30,6 +30,8 @@
 
 #[cfg(feature = "arbitrary")]
 pub mod arbitrary;
+#[cfg(any(feature = "tikv", feature = "lock-etcd"))]
+mod certificate;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(any(feature = "driver", feature = "lock"))]

@@ -8,10 +8,14 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+#[cfg(any(feature = "tikv", feature = "lock-etcd"))]
+mod causes;
 mod failure;
 mod kind;
 mod user;
 
+#[cfg(any(feature = "tikv", feature = "lock-etcd"))]
+pub(crate) use causes::with_causes;
 pub use failure::{Failure, FailureKind};
 pub use kind::ErrorKind;
 pub use user::Error;

@@ -3,7 +3,7 @@ use std::error::Error as StdError;
 use tonic::{Code, Status};
 
 use super::region_error::{is_raftstore_v2, without_keys};
-use crate::error::{Failure, FailureKind};
+use crate::error::{Failure, FailureKind, with_causes};
 
 /// Which call a status came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,19 +162,11 @@ fn tls_kind(words: &str) -> Option<FailureKind> {
 
 /// Returns the message of an error and of all that caused it, each said once.
 pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut words = match error.downcast_ref::<Status>() {
+    let words = match error.downcast_ref::<Status>() {
         Some(status) => status.message().to_owned(),
         None => error.to_string(),
     };
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !said.is_empty() && !words.contains(&said) {
-            words = format!("{words}: {said}");
-        }
-        next = cause.source();
-    }
-    words
+    with_causes(words, error)
 }
 
 fn h2_reason(status: &Status) -> Option<h2::Reason> {

@@ -82,9 +82,10 @@ const LAYERS: &[Layer] = &[
         &[],
         &["http", "prost", "tonic", "tonic_prost", "bytes"],
     ),
+    layer("certificate", &["error"], &["tokio", "tonic"]),
     layer(
         "tikv",
-        &["range", "region", "error", "cluster", "pb"],
+        &["range", "region", "error", "certificate", "cluster", "pb"],
         &[
             "bytes",
             "futures_core",
@@ -125,7 +126,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "lock::etcd",
-        &["time", "error", "clock"],
+        &["time", "error", "clock", "certificate"],
         &[
             "etcd_client",
             "hyper_util",

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use super::address::Address;
 use super::key::Keys;
-use super::tls::Tls;
+use crate::certificate::CertificateFiles;
 use crate::lock::{EtcdUrl, LockError, LockErrorKind};
 
 /// Where a lock on etcd lies, and how to get there.
@@ -15,7 +15,7 @@ pub struct EtcdConfig {
     name: String,
     namespace: String,
     wants_tls: bool,
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<CertificateFiles>,
     pub(super) login: Option<Login>,
 }
 
@@ -101,7 +101,7 @@ impl EtcdConfig {
         }
         if self.wants_tls && self.tls.is_none() {
             let identity = get(CERT).zip(get(KEY));
-            self.tls = get(CA).map(|ca| Tls {
+            self.tls = get(CA).map(|ca| CertificateFiles {
                 ca: ca.into(),
                 identity: identity.map(|(cert, key)| (cert.into(), key.into())),
             });
@@ -138,7 +138,7 @@ impl EtcdConfig {
         identity: Option<(PathBuf, PathBuf)>,
     ) -> Self {
         self.wants_tls = true;
-        self.tls = Some(Tls {
+        self.tls = Some(CertificateFiles {
             ca: ca.into(),
             identity,
         });

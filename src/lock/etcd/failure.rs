@@ -3,6 +3,7 @@ use std::error::Error as StdError;
 use etcd_client::Error;
 use tonic::{Code, Status};
 
+use crate::error::with_causes;
 use crate::lock::{LockError, LockErrorKind};
 
 /// What came of a call instead of an answer.
@@ -99,7 +100,7 @@ impl From<Error> for Failure {
 
 /// Returns what it means that a connection could not be made, or broke.
 pub(super) fn of_transport(error: &(dyn StdError + 'static)) -> Failure {
-    let words = chain(error);
+    let words = with_causes(error.to_string(), error);
     Failure::new(FailureKind::Lock(transport_kind(&words)), words)
 }
 
@@ -166,20 +167,6 @@ fn transport_kind(words: &str) -> LockErrorKind {
         return LockErrorKind::Config;
     }
     LockErrorKind::Unreachable
-}
-
-/// Returns the error and its causes, each said once.
-pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -80,7 +80,6 @@ mod key;
 mod link;
 mod lock;
 mod metadata;
-mod tls;
 
 pub use config::EtcdConfig;
 pub use lock::EtcdLock;

@@ -1,41 +1,44 @@
+//! The certificate files of connections with TLS, to a cluster or to an etcd.
+
 use std::path::{Path, PathBuf};
 
-use etcd_client::{Certificate, Identity, TlsOptions};
-use tonic::transport::Endpoint;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-use super::failure::chain;
+use crate::error::with_causes;
 
-/// The files for TLS. They are read anew for every connection, so that rotated
-/// certificates are picked up.
+/// Files with certificates and keys. They are read anew for every connection, so
+/// that rotated ones are picked up.
 #[derive(Clone)]
-pub(super) struct Tls {
-    pub(super) ca: PathBuf,
-    pub(super) identity: Option<(PathBuf, PathBuf)>,
+pub(crate) struct CertificateFiles {
+    /// Of the authorities that are trusted.
+    pub(crate) ca: PathBuf,
+    /// The certificate and the private key that servers are shown who ask for it.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
 }
 
-impl Tls {
+impl CertificateFiles {
     /// Reads the files. The error says which one is wrong and why, for people.
-    pub(super) async fn load(&self) -> Result<TlsOptions, String> {
-        let tls = self.clone();
+    pub(crate) async fn load(&self) -> Result<ClientTlsConfig, String> {
+        let files = self.clone();
         // A file can lie on a network file system, so it is not read on a thread
         // that drives connections.
-        match tokio::task::spawn_blocking(move || tls.load_blocking()).await {
+        match tokio::task::spawn_blocking(move || files.load_blocking()).await {
             Ok(loaded) => loaded,
             Err(_) => Err("reading the certificate files was interrupted".to_owned()),
         }
     }
 
-    /// As [`Tls::load`], on this thread.
-    pub(super) fn load_blocking(&self) -> Result<TlsOptions, String> {
+    /// As [`CertificateFiles::load`], on this thread.
+    pub(crate) fn load_blocking(&self) -> Result<ClientTlsConfig, String> {
         let ca = read_certificates(&self.ca, "CA certificate")?;
-        let mut options = TlsOptions::new().ca_certificate(Certificate::from_pem(ca));
-        try_out(&options)
+        let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca));
+        try_out(&config)
             .map_err(|wrong| format!("CA certificate file {}: {wrong}", self.ca.display()))?;
         if let Some((cert_path, key_path)) = &self.identity {
             let cert = read_certificates(cert_path, "client certificate")?;
             let key = read(key_path, "private key")?;
-            options = options.identity(Identity::from_pem(cert, key));
-            try_out(&options).map_err(|wrong| {
+            config = config.identity(Identity::from_pem(cert, key));
+            try_out(&config).map_err(|wrong| {
                 format!(
                     "client certificate {} and private key {}: {wrong}",
                     cert_path.display(),
@@ -43,7 +46,7 @@ impl Tls {
                 )
             })?;
         }
-        Ok(options)
+        Ok(config)
     }
 }
 
@@ -52,8 +55,8 @@ fn read(path: &Path, what: &str) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("cannot read the {what} file {}: {error}", path.display()))
 }
 
-/// Reads a PEM file that has to hold a certificate: one without any would be
-/// taken for an empty list and trust nobody.
+/// Reads a PEM file that has to hold a certificate. One without any would be
+/// taken for an empty list and trust nobody, which shows much later.
 fn read_certificates(path: &Path, what: &str) -> Result<Vec<u8>, String> {
     const HEAD: &[u8] = b"-----BEGIN CERTIFICATE-----";
     let pem = read(path, what)?;
@@ -65,9 +68,9 @@ fn read_certificates(path: &Path, what: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Has the TLS library take the material, which is when it looks at it.
-fn try_out(options: &TlsOptions) -> Result<(), String> {
+fn try_out(config: &ClientTlsConfig) -> Result<(), String> {
     Endpoint::from_static("https://localhost")
-        .tls_config(options.clone())
+        .tls_config(config.clone())
         .map(drop)
-        .map_err(|error| chain(&error))
+        .map_err(|error| with_causes(error.to_string(), &error))
 }
