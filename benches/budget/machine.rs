@@ -40,11 +40,7 @@ pub(crate) fn flatness(sizes: &[u64]) -> Budget {
     }
     let most = costs.iter().copied().fold(0.0, f64::max);
     let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
-    Budget {
-        name: "machine_flat".to_owned(),
-        measured: most / least,
-        most: 1.5,
-    }
+    Budget::timed("machine_flat", most / least, 1.5)
 }
 
 /// The most memory that a run takes at any time, per region.
@@ -55,11 +51,7 @@ pub(crate) fn memory(regions: u64) -> Budget {
     let machine = hold(cluster(regions));
     let most = ALLOCATED.peak_usage().saturating_sub(before);
     drop(machine);
-    Budget {
-        name: "memory_per_region".to_owned(),
-        measured: most as f64 / regions as f64,
-        most: 80.0,
-    }
+    Budget::exact("memory_per_region", most as f64 / regions as f64, 80.0)
 }
 
 pub(crate) fn measure() -> Vec<Budget> {

@@ -22,11 +22,11 @@ pub(crate) fn measure() -> Vec<Budget> {
                 black_box(sets::rangemap(&ranges));
             };
             let [ours, theirs] = least(ROUNDS, [&mut ours, &mut theirs]);
-            budgets.push(Budget {
-                name: format!("set_{}_{}k", order.name(), count / 1000),
-                measured: ours.as_secs_f64() / theirs.as_secs_f64(),
+            budgets.push(Budget::timed(
+                format!("set_{}_{}k", order.name(), count / 1000),
+                ours.as_secs_f64() / theirs.as_secs_f64(),
                 most,
-            });
+            ));
         }
     }
     budgets

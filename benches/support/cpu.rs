@@ -8,13 +8,21 @@ use rustix::time::{ClockId, clock_gettime};
 /// Runs `work`; returns what it returns and the processor time that this thread
 /// spent on it.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let before = now();
+    let before = now(ClockId::ThreadCPUTime);
     let result = work();
-    (result, now().saturating_sub(before))
+    (result, now(ClockId::ThreadCPUTime).saturating_sub(before))
 }
 
-fn now() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+/// Runs `work`; returns the processor time that all threads of this process
+/// spent meanwhile, in the program and in the system for it.
+pub(crate) fn timed_process(work: impl FnOnce()) -> Duration {
+    let before = now(ClockId::ProcessCPUTime);
+    work();
+    now(ClockId::ProcessCPUTime).saturating_sub(before)
+}
+
+fn now(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or_default(),
         u32::try_from(time.tv_nsec).unwrap_or_default(),

@@ -28,6 +28,20 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    pub(crate) fn stores(self) -> Vec<Store> {
+        (1..=self.stores).map(|id| self.store(id)).collect()
+    }
+
+    /// Returns the claims of a store.
+    pub(crate) fn claims(self, store: StoreId) -> Vec<Claim> {
+        self.led(store).map(|at| self.claim(at)).collect()
+    }
+
+    /// Returns the numbers of the regions that a store leads.
+    fn led(self, store: StoreId) -> impl Iterator<Item = u64> {
+        (store.0 - 1..self.regions).step_by(self.stores as usize)
+    }
+
     fn store(self, id: u64) -> Store {
         Store {
             id: StoreId(id),
@@ -111,8 +125,7 @@ impl Feed {
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::ListStores { request } => {
-                let stores = (1..=self.cluster.stores).map(|id| self.cluster.store(id));
-                let stores = stores.collect();
+                let stores = self.cluster.stores();
                 self.give(Event::StoresListed { request, stores });
             }
             Effect::OpenStream { stream, .. } => self.give(Event::StreamOpened { stream }),
@@ -151,8 +164,7 @@ impl Feed {
     }
 
     fn list(&mut self, request: RequestId, store: StoreId) {
-        let led = (store.0 - 1..self.cluster.regions).step_by(self.cluster.stores as usize);
-        let mut led = led.peekable();
+        let mut led = self.cluster.led(store).peekable();
         loop {
             let part = led.by_ref().take(PART as usize);
             let claims: Vec<Claim> = part.map(|at| self.cluster.claim(at)).collect();

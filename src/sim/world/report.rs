@@ -59,6 +59,8 @@ pub struct Report {
     /// How long it kept the stores suspended, against the least possible; only
     /// of a run that finished well in its first attempt.
     pub standstill: Option<Standstill>,
+    /// Whether some key range ever had to be asked for again.
+    pub retried: bool,
     /// Stands for all that happened: two runs with the same number went alike.
     pub hash: u64,
     /// What must not have happened.

@@ -62,6 +62,7 @@ struct World {
     cancel_at: Option<Timestamp>,
     pauses: Vec<(Timestamp, Duration)>,
     held: bool,
+    retried: bool,
     steps: u64,
     stuck: Option<&'static str>,
     violations: Vec<Violation>,
@@ -97,6 +98,7 @@ impl World {
                 .map(|&(at, lasting)| (started + at, lasting))
                 .collect(),
             held: false,
+            retried: false,
             steps: 0,
             stuck: None,
             violations: Vec::new(),
@@ -193,6 +195,7 @@ impl World {
     /// Carries out what the machine wants.
     fn after_input(&mut self) {
         self.steps += 1;
+        self.retried |= self.machine.progress().retrying > 0;
         // They look at every region, so that large runs look now and then only.
         let stride = 1 + u64::from(self.setup.regions) / 16;
         if cfg!(debug_assertions)
@@ -296,6 +299,7 @@ impl World {
                 .ledger
                 .standstill(&self.machine, self.setup.config.window)
                 .filter(|_| ended == Ended::Finished),
+            retried: self.retried,
             hash: self.trace.hash(),
             violations: self.violations,
             setup: self.setup,
@@ -317,6 +321,7 @@ fn refused(setup: Setup, kind: ErrorKind) -> Report {
         requests: 0,
         strikes: Default::default(),
         standstill: None,
+        retried: false,
         hash: 0,
         violations: vec![Violation::new("configuration", "the machine refuses it")],
     }
