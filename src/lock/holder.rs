@@ -86,7 +86,9 @@ impl Holder {
         now.duration_since(self.since?).ok()
     }
 
-    /// Returns all that is known in one line, with times in UTC and the age.
+    /// Returns all that is known in one line, with times in UTC and the age. What
+    /// others wrote cannot break the line, nor move a terminal's cursor: control
+    /// characters are shown as escapes.
     pub fn describe(&self, now: SystemTime) -> String {
         let mut parts = vec![format!("{} {}", self.kind.as_str(), self.location)];
         if let Some(host) = &self.host {
@@ -114,8 +116,21 @@ impl Holder {
             parts.push(note.clone());
         }
         parts.push(format!("id {}", self.id));
-        parts.join(", ")
+        without_controls(&parts.join(", "))
     }
+}
+
+/// Shows control characters as escapes.
+fn without_controls(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// Returns the time in UTC, to the second.
@@ -219,6 +234,20 @@ mod tests {
             "lock a/truncating.lock, host db-7, pid 12, since 1970-01-12T13:46:40Z \
              (1h02m05s ago), expires at 1970-01-12T13:48:10Z, for a backup, hint: wait, \
              odd, id 42"
+        );
+    }
+
+    #[test]
+    fn what_others_wrote_stays_on_the_line() {
+        let mut holder = Holder::new(HolderKind::Lock, "4\r2", "a/ä\u{9b}2J");
+        holder.host = Some("a\u{1b}[31m\nb".to_owned());
+        holder.purpose = Some("x\ty".to_owned());
+        holder.hint = Some("\u{7}ring\u{7f}".to_owned());
+        holder.note = Some("\0".to_owned());
+        assert_eq!(
+            holder.describe(at(0)),
+            "lock a/ä\\u{9b}2J, host a\\u{1b}[31m\\nb, for x\\ty, hint: \\u{7}ring\\u{7f}, \
+             \\u{0}, id 4\\r2"
         );
     }
 

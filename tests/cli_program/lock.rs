@@ -126,8 +126,10 @@ fn the_commands_end_is_that_of_the_lock() {
     let good = place.finished("acquire", &["--", "sh", "-c", script, &path]);
     good.assert_ended(0, "ok");
     assert!(place.names().is_empty());
-    let bad = place.finished("acquire", &["--", "sh", "-c", "exit 3"]);
-    bad.assert_ended(20, "command_failed");
+    for bad in [&["sh", "-c", "exit 3"][..], &["/no/such/program"]] {
+        let bad = place.finished("acquire", &[&["--"], bad].concat());
+        bad.assert_ended(20, "command_failed");
+    }
     assert!(place.names().is_empty());
 }
 

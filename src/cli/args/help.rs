@@ -135,8 +135,9 @@ pub(crate) const LOCK_ACQUIRE: &str = "\
 Takes the lock, shows it, and holds it while the COMMAND runs, or until SIGINT \
 or SIGTERM without one; then releases it. Exit code 12 when somebody else has \
 it, 11 when it was lost, replaced or removed meanwhile: then the command's \
-process group gets SIGTERM and, 10 s later, SIGKILL. In the command's \
-environment:
+process group gets SIGTERM and, 10 s later, SIGKILL. If this program \
+itself is killed so, the command goes on, and does so without the lock once \
+that has expired. In the command's environment:
   SNAPSHOT_PREPARE_LOCK_ID     the id of this acquisition
   SNAPSHOT_PREPARE_LOCK_FENCE  a number that grows with each acquisition; only
                                where the lock has one (etcd)";

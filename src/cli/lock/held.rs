@@ -87,9 +87,9 @@ async fn hold(
         CommandEnd::Exited(status) => RunResult::new(Outcome::CommandFailed)
             .because("command_failed", format!("the command failed: {status}"))
             .meaning("the command failed; the lock was held all the time"),
-        CommandEnd::NotRun(message) => {
-            RunResult::new(Outcome::CommandFailed).because("command_failed", message)
-        }
+        CommandEnd::NotRun(message) => RunResult::new(Outcome::CommandFailed)
+            .because("command_failed", message)
+            .meaning("the command did not run; the lock was held all the time"),
         CommandEnd::Interrupted(signal) => RunResult::new(Outcome::Cancelled).because(
             ErrorKind::Cancelled.as_str(),
             format!("{} came before the command was done", name_of(signal)),

@@ -155,8 +155,13 @@ impl Attempt<'_> {
         let asked = Asked::now(self.config);
         let put = self.shelf.put(&target, &metadata.to_json(), mode).await;
         let doubt = match put {
+            Put::Done(_) => None,
             // An earlier try of ours may have acted: the read-back tells.
-            Put::Done(_) | Put::Refused => None,
+            Put::Refused => {
+                let message = "something was in the lock's place that the storage does not list, \
+                               or does not list any more";
+                Some(LockError::new(LockErrorKind::Unreachable, message))
+            }
             Put::Doubtful(error) => {
                 self.shelf.settle_late(self.config.call_timeout).await;
                 Some(error)

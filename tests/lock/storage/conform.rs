@@ -54,3 +54,31 @@ async fn local_files_cannot_be_renewed_so_the_lock_does_not_expire() {
     assert_eq!(status.listed[0].expires_at, None);
     assert!(guard.release().await.expect("removed").is_clean());
 }
+
+/// The store lists neither.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_or_a_dangling_link_in_the_locks_place_is_left_alone() {
+    use snapshot_prepare::lock::LockErrorKind;
+
+    use super::support::PATH;
+
+    for is_folder in [true, false] {
+        let (folder, store) = local();
+        let place = folder.path().join(PATH);
+        std::fs::create_dir_all(place.parent().expect("a folder")).expect("creatable");
+        if is_folder {
+            std::fs::create_dir(&place).expect("creatable");
+        } else {
+            std::os::unix::fs::symlink("/no/such/file", &place).expect("creatable");
+        }
+        let error = lock(&store, config()).acquire(Duration::ZERO).await;
+        let error = error.expect_err("it is in the way");
+        assert_eq!(error.kind(), LockErrorKind::Unreachable);
+        assert!(error.message().contains("does not list"), "{error}");
+        let left = std::fs::read_dir(place.parent().expect("a folder")).expect("readable");
+        assert_eq!(left.count(), 1);
+        let kept = std::fs::symlink_metadata(&place).expect("still there");
+        assert_eq!(kept.is_dir(), is_folder);
+    }
+}
