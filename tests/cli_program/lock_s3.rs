@@ -1,50 +1,15 @@
-//! The program's locks on a server that speaks S3: moto's. The Python that has it
-//! is named by the variable `SNAPSHOT_PREPARE_TEST_PYTHON`, which
-//! `scripts/test.sh` sets.
+//! The program's locks on a server that speaks S3; see [`s3_server`](crate::s3_server).
 
-use std::env;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::s3_server::{Moto, SECRET};
 use crate::support::{Finished, Running, program};
 
-const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
-const SECRET: &str = "not-to-be-shown";
 const URL: &str = "s3://locks/truncating.lock";
 
-/// A server that ends with the test.
-struct Moto {
-    process: Child,
-    endpoint: String,
-}
-
 impl Moto {
-    /// Returns `None` without a Python, save in CI, where that would go unnoticed.
-    fn start() -> Option<Self> {
-        let python = env::var_os(PYTHON);
-        assert!(
-            python.is_some() || env::var_os("CI").is_none(),
-            "{PYTHON} is not set in CI"
-        );
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lock/storage/s3_server.py");
-        let mut process = Command::new(python?)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python starts");
-        let mut port = String::new();
-        let output = process.stdout.take().expect("it is piped");
-        BufReader::new(output)
-            .read_line(&mut port)
-            .expect("its port");
-        let endpoint = format!("http://127.0.0.1:{}", port.trim());
-        Some(Self { process, endpoint })
-    }
-
     fn program(&self, args: &[&str]) -> Command {
         let mut command = program(args);
         command
@@ -58,13 +23,6 @@ impl Moto {
 
     fn run(&self, args: &[&str]) -> Finished {
         Running::start(self.program(args)).finish()
-    }
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -7,6 +7,8 @@
 #[path = "../lock_etcd/server.rs"]
 #[allow(dead_code)]
 mod etcd;
+#[path = "../lock/storage/s3_server.rs"]
+mod s3_server;
 
 mod check;
 mod demo;

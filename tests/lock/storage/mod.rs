@@ -5,4 +5,5 @@ mod contend;
 mod faults;
 mod foreign;
 mod s3;
+mod s3_server;
 mod support;

@@ -1,8 +1,6 @@
-//! The lock on a server that speaks S3: moto's. The Python that has it is named
-//! by the variable `SNAPSHOT_PREPARE_TEST_PYTHON`, which `scripts/test.sh` sets.
+//! The lock on a server that speaks S3; see [`s3_server`](super::s3_server).
 
 use std::env;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,60 +15,9 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::contend::contend;
+use super::s3_server::{Moto, SECRET};
 use super::support::{PATH, names, read};
 use crate::contest::ROUNDS;
-
-const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
-
-/// A server that ends with the test.
-struct Moto {
-    port: u16,
-    _process: Child,
-}
-
-impl Moto {
-    /// Returns `None` without a Python, save in CI, where that would go unnoticed.
-    async fn start() -> Option<Self> {
-        let python = env::var_os(PYTHON);
-        assert!(
-            python.is_some() || env::var_os("CI").is_none(),
-            "{PYTHON} is not set in CI"
-        );
-        let Some(python) = python else {
-            eprintln!("skipped: {PYTHON} is not set; scripts/test.sh sets it");
-            return None;
-        };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lock/storage/s3_server.py");
-        let mut process = Command::new(python)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("python starts");
-        let output = process.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(output).lines();
-        let port = lines
-            .next_line()
-            .await
-            .expect("readable")
-            .expect("its port");
-        Some(Self {
-            port: port.trim().parse().expect("a port"),
-            _process: process,
-        })
-    }
-
-    fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
-    }
-
-    fn bucket(&self, bucket: &str) -> Arc<AmazonS3> {
-        s3(&self.endpoint(), bucket)
-    }
-}
-
-const SECRET: &str = "not-to-be-shown";
 
 fn s3(endpoint: &str, bucket: &str) -> Arc<AmazonS3> {
     // Opening a lock by its URL chooses the crypto for TLS, without which no
@@ -121,10 +68,10 @@ fn lock(store: &Arc<AmazonS3>, config: LockConfig) -> StorageLock {
 }
 
 async fn conforms(config: LockConfig) {
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
-    let store = moto.bucket("locks");
+    let store = s3(&moto.endpoint, "locks");
     let contender = |hint: &str| {
         let mut config = config.clone();
         config.hint = hint.to_owned();
@@ -148,10 +95,10 @@ async fn conforms_with_lease() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_contenders() {
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
-    contend(&(moto.bucket("locks") as _), config(), 2, ROUNDS).await;
+    contend(&(s3(&moto.endpoint, "locks") as _), config(), 2, ROUNDS).await;
 }
 
 /// The server answers one call at a time, some hundred a second at best: what
@@ -159,20 +106,20 @@ async fn two_contenders() {
 /// 2 s, the longest pause there is by default. Takes a minute or two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_contenders() {
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
     let mut config = config();
     config.backoff_max = Duration::from_secs(2);
-    contend(&(moto.bucket("locks") as _), config, 20, ROUNDS).await;
+    contend(&(s3(&moto.endpoint, "locks") as _), config, 20, ROUNDS).await;
 }
 
 #[tokio::test]
 async fn a_lease_is_renewed_and_shown() {
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
-    let s3 = moto.bucket("locks");
+    let s3 = s3(&moto.endpoint, "locks");
     let store: Arc<dyn ObjectStore> = s3.clone();
     let mut config = config();
     config.ttl = Some(Duration::from_secs(3));
@@ -191,7 +138,7 @@ async fn a_lease_is_renewed_and_shown() {
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
     let mut config = config();
@@ -203,7 +150,7 @@ async fn refusals_are_told_apart() {
         ("down", LockErrorKind::Throttled),
         ("missing", LockErrorKind::Other),
     ] {
-        let lock = lock(&moto.bucket(bucket), config.clone());
+        let lock = lock(&s3(&moto.endpoint, bucket), config.clone());
         let error = lock.acquire(Duration::ZERO).await.expect_err(bucket);
         assert_eq!(error.kind(), kind, "{bucket}: {error}");
         let error = lock.status().await.expect_err(bucket);
@@ -279,16 +226,16 @@ async fn hold(url: &str, endpoint: &str) -> (Child, String, Words) {
 #[tokio::test]
 async fn a_holder_that_was_stopped_past_its_lease_reports_the_loss() {
     use rustix::process::{Pid, Signal, kill_process};
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
-    let (process, id, mut words) = hold(&format!("s3://locks/{PATH}"), &moto.endpoint()).await;
+    let (process, id, mut words) = hold(&format!("s3://locks/{PATH}"), &moto.endpoint).await;
     let pid = i32::try_from(process.id().expect("it runs")).expect("small");
     let pid = Pid::from_raw(pid).expect("not zero");
     kill_process(pid, Signal::STOP).expect("it is ours");
     let mut config = config();
     config.ttl = Some(Duration::from_secs(4));
-    let lock = lock(&moto.bucket("locks"), config);
+    let lock = lock(&s3(&moto.endpoint, "locks"), config);
     let guard = lock
         .acquire(Duration::from_secs(120))
         .await
@@ -303,14 +250,14 @@ async fn a_holder_that_was_stopped_past_its_lease_reports_the_loss() {
 
 #[tokio::test]
 async fn the_lock_of_a_killed_holder_is_taken_over_when_it_has_expired() {
-    let Some(moto) = Moto::start().await else {
+    let Some(moto) = Moto::start() else {
         return;
     };
     let url = format!("s3://locks/{PATH}");
-    let (mut process, id, _words) = hold(&url, &moto.endpoint()).await;
+    let (mut process, id, _words) = hold(&url, &moto.endpoint).await;
     let mut config = config();
     config.ttl = Some(Duration::from_secs(4));
-    let lock = lock(&moto.bucket("locks"), config);
+    let lock = lock(&s3(&moto.endpoint, "locks"), config);
     let error = lock.acquire(Duration::ZERO).await.expect_err("it is held");
     assert_eq!(error.holders().listed[0].id, id);
     // While it lives it is renewed, however long we wait.
