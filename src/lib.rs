@@ -37,6 +37,7 @@ pub mod cli;
 #[cfg(any(feature = "driver", feature = "lock"))]
 mod clock;
 pub mod cluster;
+mod conformance;
 #[cfg(feature = "driver")]
 pub mod driver;
 pub mod error;

@@ -57,9 +57,10 @@ const LAYERS: &[Layer] = &[
         &["arbitrary"],
     ),
     layer("fuzz", FUZZ, &["arbitrary"]),
+    layer("conformance", &[], &[]),
     layer(
         "cluster",
-        &["range", "region", "error"],
+        &["range", "region", "error", "conformance"],
         &["futures_core", "futures_util"],
     ),
     layer("clock", &["time"], &["rustix", "tokio"]),
@@ -102,7 +103,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "lock",
-        &["time", "error", "clock"],
+        &["time", "error", "clock", "conformance"],
         &["jiff", "rustix", "tokio", "tracing"],
     ),
     layer(
