@@ -122,3 +122,13 @@ impl Effect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_shown_as_one() {
+        assert_eq!(RequestId(12).to_string(), "#12");
+    }
+}

@@ -312,3 +312,34 @@ fn r08_a_late_success_counts_also_where_the_region_is_claimed_no_more() {
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.count(|ask| is_wait_101(ask) && ask.at(1)), 1);
 }
+
+/// By the time a scan is given up all stores have been listed for another range,
+/// so nothing more will come that could end its look.
+#[test]
+fn r08_a_scan_that_hangs_is_given_up_even_if_all_is_listed() {
+    let mut bench = Bench::new();
+    bench.when(
+        |ask| matches!(ask, Ask::Scan { range, .. } if range.start().is_empty()),
+        || Act::Never,
+    );
+    bench.first(
+        1,
+        |ask| ask.is_wait() && (ask.about(101) || ask.about(103)),
+        || Act::Refuse(RegionErrorKind::NotLeader),
+    );
+    // PD knows nothing, so that the look for 103 lists all stores.
+    bench.cluster.pd = Some(vec![]);
+    bench.cluster.region(101).leader = None;
+    bench.cluster.region(103).leader = None;
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(ms(500));
+    bench.cluster.lead(103, 3);
+    bench.run_for(secs(8));
+    assert_eq!(bench.machine.progress().regions_confirmed, 5);
+    bench.run_for(secs(4));
+    bench.cluster.lead(101, 1);
+    let from = bench.now;
+    bench.run_to(PhaseName::Hold);
+    let pause = bench.now.saturating_duration_since(from);
+    assert!(pause < secs(20), "{pause:?}");
+}

@@ -267,3 +267,47 @@ fn r09_a_region_that_is_claimed_anew_is_asked_there_and_looked_for_nowhere_else(
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.count(is_wait_101), 2);
 }
+
+#[test]
+fn r09_a_read_call_that_fails_is_backed_off() {
+    let mut bench = Bench::new();
+    bench.first(
+        1,
+        |ask| ask.is_read() && ask.about(101),
+        || Act::Fail(FailureKind::Transport),
+    );
+    bench.run_to_ask("a read", |ask| ask.is_read() && ask.about(101));
+    let from = bench.now;
+    bench.run_to_ask("a look", |ask| ask.is_scan() || ask.is_claims());
+    let pause = bench.now.saturating_duration_since(from);
+    assert!(pause >= ms(50), "{pause:?}");
+    assert_eq!(bench.phase(), PhaseName::WaitApply);
+    bench.run_to(PhaseName::Hold);
+}
+
+/// Region 101 takes in 102 and moves to store 3, where it fails. What was 101
+/// before is still being looked for then, and that look finds the same region.
+#[test]
+fn r09_another_look_that_finds_what_failed_does_not_cut_its_backoff_short() {
+    let mut bench = Bench::new();
+    let at_3 = |ask: &Ask| is_wait_101(ask) && ask.at(3);
+    bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::NotLeader));
+    bench.first(1, at_3, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.first(
+        1,
+        |ask| matches!(ask, Ask::Scan { range, .. } if range.start().is_empty()),
+        || Act::Never,
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.merge_into_left(102);
+    bench.cluster.lead(101, 3);
+    bench.run_to_ask("it is asked at store 3", at_3);
+    bench.run_for(ms(2));
+    bench.release(Ask::is_scan);
+    bench.run_to(PhaseName::Hold);
+    let times = bench.times(at_3);
+    assert_eq!(times.len(), 2);
+    // Its second failure in a row, counted by the range of 102.
+    let pause = times[1].saturating_duration_since(times[0]);
+    assert!(pause >= ms(100), "{pause:?}");
+}

@@ -369,3 +369,40 @@ fn r11_of_a_region_that_one_listing_names_twice_the_last_word_counts() {
     bench.release(|ask| ask.about(101));
     bench.run_to(PhaseName::Hold);
 }
+
+#[test]
+fn r11_the_word_of_pd_is_enough_twice() {
+    let mut bench = Bench::new();
+    bench.first(
+        3,
+        |ask| ask.is_wait() && ask.about(101),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    let listed = |bench: &Bench, id: u64| {
+        bench.count_since(mark, move |ask: &Ask| ask.is_claims() && ask.at(id))
+    };
+    for others in [0, 0, 1] {
+        bench.run_to_ask("a look", Ask::is_scan);
+        bench.run_to_ask("a wait", |ask| ask.is_wait() && ask.about(101));
+        assert_eq!((listed(&bench, 2), listed(&bench, 3)), (others, others));
+    }
+    assert_eq!(listed(&bench, 1), 3);
+    bench.run_to(PhaseName::Hold);
+}
+
+#[test]
+fn r11_a_page_that_is_not_full_is_all_that_pd_knows() {
+    let mut bench = Bench::new();
+    for id in 101..=106 {
+        bench.cluster.region(id).leader = None;
+    }
+    let mut told = bench.cluster.scan(&range(key(0), None), 100);
+    told.truncate(3);
+    bench.cluster.pd = Some(told);
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_to_ask("PD is asked", Ask::is_scan);
+    bench.run_for(ms(20));
+    assert_eq!(bench.count(Ask::is_scan), 1);
+}

@@ -239,7 +239,20 @@ fn r13_two_claimers_before_are_no_proof_by_claims() {
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(100));
     assert_ne!(bench.phase(), PhaseName::Hold);
+    assert_eq!(bench.count(is_wait_101), 0, "not even asked for");
     bench.well_again();
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 1);
+}
+
+#[test]
+fn r13_a_claim_with_something_pending_is_no_proof_by_claims() {
+    let mut bench = by_claims(|cluster| cluster.region(101).pending = true);
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(100));
+    assert_ne!(bench.phase(), PhaseName::Hold);
+    assert_eq!(bench.count(is_wait_101), 0, "not even asked for");
+    bench.cluster.region(101).pending = false;
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.attempt(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use snapshot_prepare::error::ErrorKind;
+use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::machine::{Event, Outcome};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::range::Key;
@@ -397,9 +397,57 @@ fn r14_a_new_leader_with_a_voter_on_an_unlisted_store_is_a_difference() {
 }
 
 #[test]
+fn r14_a_new_leader_with_another_epoch_is_a_difference() {
+    let mut bench = moved_while_verifying(|truth| truth.region.epoch.conf_ver += 1);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(|ask| ask.is_wait() && ask.about(101)), 2);
+    rests_on_the_last_proof(&bench);
+}
+
+#[test]
 fn r14_a_new_leader_with_nothing_pending_is_none() {
     let mut bench = moved_while_verifying(|_| {});
     bench.run_to(PhaseName::Hold);
     assert_eq!(bench.count(|ask| ask.is_wait() && ask.about(101)), 1);
     rests_on_the_last_proof(&bench);
+}
+
+#[test]
+fn r14_a_store_list_that_fails_is_repeated_after_its_backoff() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::WaitApply);
+    bench.first(1, Ask::is_stores, || Act::Fail(FailureKind::Unavailable));
+    bench.run_to(PhaseName::Verify);
+    let from = bench.now;
+    bench.run_to(PhaseName::Hold);
+    let pause = bench.now.saturating_duration_since(from);
+    assert!(pause >= ms(50) && pause < secs(1), "{pause:?}");
+}
+
+/// A second claimer is still being read from when all is proven: its refusal
+/// would end its claim.
+#[test]
+fn r14_the_comparison_waits_for_the_reads_in_flight() {
+    let mut bench = Bench::new();
+    bench.on(|ask| {
+        if !(ask.is_claims() && ask.at(2)) {
+            return None;
+        }
+        let mut all = Cluster::new(3, 6);
+        let mut claims = all.claims_of(StoreId(2));
+        claims.push(all.region(101).claim());
+        Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
+    });
+    bench.when(
+        |ask| ask.is_read() && ask.about(101) && ask.at(2),
+        || Act::Never,
+    );
+    bench.run_to(PhaseName::WaitApply);
+    let mark = bench.mark();
+    bench.run_to(PhaseName::Verify);
+    bench.run_for(ms(500));
+    assert_eq!(bench.count_since(mark, Ask::is_claims), 0);
+    bench.well_again();
+    bench.release(Ask::is_read);
+    bench.run_to(PhaseName::Hold);
 }

@@ -1,9 +1,9 @@
 //! What a run says of itself, word by word: people read it when nothing moves.
 
 use snapshot_prepare::error::{ErrorKind, FailureKind};
-use snapshot_prepare::machine::{Event, Outcome};
+use snapshot_prepare::machine::{Event, Notice, Outcome};
 use snapshot_prepare::progress::{PhaseName, ReleaseState};
-use snapshot_prepare::region::{RegionErrorKind, RegionId, StoreId};
+use snapshot_prepare::region::{RegionErrorKind, RegionId, StoreId, StoreState};
 
 use crate::bench::*;
 use crate::cluster::*;
@@ -297,4 +297,27 @@ fn the_last_report_counts_from_the_first_lease_to_the_last_finish() {
 fn the_configuration_can_be_looked_at() {
     let bench = Bench::with(3, 6, |config| config.window = 7);
     assert_eq!(bench.machine.config().window, 7);
+}
+
+/// A store that cannot be dialled makes PD be asked for its list again and again.
+#[test]
+fn a_store_list_counts_as_progress_only_if_it_brings_something_new() {
+    let told_after = |loses_a_store: bool| {
+        let mut bench = Bench::new();
+        bench.cluster.stores.push(store(9));
+        bench.when(|ask| ask.at(9), || Act::Fail(FailureKind::Unavailable));
+        bench.run_for(secs(4));
+        if loses_a_store {
+            bench.cluster.store(3).state = StoreState::Tombstone;
+        }
+        let told = |bench: &Bench| {
+            let mut notices = bench.notices();
+            notices.any(|(_, notice)| matches!(notice, Notice::StillWaiting { .. }))
+        };
+        bench.run_until("it is told", told);
+        bench.elapsed()
+    };
+    let (quiet, moved) = (told_after(false), told_after(true));
+    assert!(quiet < secs(12), "{quiet:?}");
+    assert!(moved >= secs(14), "{moved:?}");
 }
