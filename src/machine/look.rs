@@ -377,3 +377,94 @@ fn scan(core: &mut Core, range: &KeyRange, mark: RequestId) -> EntryState {
         mark,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Config;
+    use crate::machine::shelf::Shelf;
+    use crate::region::{PeerId, Region, RegionEpoch};
+    use crate::time::Timestamp;
+
+    fn core() -> Core {
+        Core::new(Config::default(), Timestamp::ZERO)
+    }
+
+    fn keys(from: u8, to: u8) -> KeyRange {
+        let end = EndKey::Bounded(Key::from(&[to]));
+        KeyRange::new(Key::from(&[from]), end).expect("not empty")
+    }
+
+    fn everything(state: EntryState) -> Entry {
+        Entry {
+            range: KeyRange::whole(),
+            tries: 3,
+            state,
+            suspects: BTreeSet::from([StoreId(1)]),
+            failed: BTreeSet::new(),
+            cause: String::new(),
+        }
+    }
+
+    #[test]
+    fn parts_that_were_left_of_one_range_do_not_make_for_more_scans() {
+        let (mut core, mut asking) = (core(), Asking::default());
+        for at in 1..12 {
+            asking.proven.insert(&keys(2 * at, 2 * at + 1));
+        }
+        let mark = core.mark();
+        asking.retry.insert(everything(EntryState::Queued { mark }));
+        asking.run_queue(&mut core);
+        let mut scanned = Vec::new();
+        while let Some(Effect::ScanRegions { range, .. }) = core.poll_effect() {
+            scanned.push(range);
+        }
+        let parts: Vec<KeyRange> = asking.proven.gaps(&KeyRange::whole()).collect();
+        assert_eq!(scanned, parts[..SCANS_MAX]);
+        let noted: Vec<_> = asking.retry.iter().map(|entry| &entry.range).collect();
+        assert_eq!(noted, parts.iter().collect::<Vec<_>>());
+        asking.retry.check().expect("sound");
+    }
+
+    #[test]
+    fn a_look_ends_for_what_is_asked_and_fails_for_the_rest() {
+        let claim = Claim {
+            region: Region {
+                id: RegionId(7),
+                range: keys(4, 6),
+                epoch: RegionEpoch::default(),
+                peers: Vec::new(),
+            },
+            has_pending_admin: false,
+        };
+        let mut shelf = Shelf::default();
+        shelf.collect(&claim, PeerId(1));
+        shelf.seal();
+        let mut asking = Asking::new(BTreeMap::from([(StoreId(1), shelf)]));
+        asking.proven.insert(&keys(8, 9));
+        let looked_at = everything(EntryState::Listing {
+            mark: RequestId(1),
+            stores: BTreeSet::new(),
+            named: BTreeMap::new(),
+        });
+        asking.finish_look(&mut core(), looked_at);
+        let noted: Vec<_> = asking
+            .retry
+            .iter()
+            .map(|entry| {
+                let is_armed = matches!(entry.state, EntryState::Armed { .. });
+                (entry.range.start().as_bytes(), entry.tries, is_armed)
+            })
+            .collect();
+        let expected: [(&[u8], u32, bool); 4] = [
+            (&[], 4, true),
+            (&[4], 3, false),
+            (&[6], 4, true),
+            (&[9], 4, true),
+        ];
+        assert_eq!(noted, expected);
+        let resting = asking.retry.get(&Key::from(&[4])).expect("noted");
+        assert_eq!(resting.range, keys(4, 6));
+        asking.retry.check().expect("sound");
+    }
+}

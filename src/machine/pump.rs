@@ -209,3 +209,73 @@ fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut 
         regions,
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::machine::retry::{Entry, EntryState};
+    use crate::machine::shelf::Slot;
+    use crate::machine::{Config, RequestId};
+    use crate::range::KeyRange;
+    use crate::region::{Claim, PeerId, Region, RegionEpoch, RegionId, StoreId};
+    use crate::time::Timestamp;
+
+    fn below_b() -> KeyRange {
+        KeyRange::from_wire("", "b").expect("not empty")
+    }
+
+    /// A store claims what lies below `b`; nobody has a word about the rest.
+    fn asking(begin: impl FnOnce(&mut Shelf, Slot)) -> Asking {
+        let claim = Claim {
+            region: Region {
+                id: RegionId(1),
+                range: below_b(),
+                epoch: RegionEpoch::default(),
+                peers: Vec::new(),
+            },
+            has_pending_admin: false,
+        };
+        let mut shelf = Shelf::default();
+        shelf.collect(&claim, PeerId(1));
+        shelf.seal();
+        let slot = shelf.get(RegionId(1)).expect("known").slot;
+        begin(&mut shelf, slot);
+        Asking::new(BTreeMap::from([(StoreId(1), shelf)]))
+    }
+
+    fn catches(asking: &mut Asking) -> bool {
+        let mut core = Core::new(Config::default(), Timestamp::ZERO);
+        let before = asking.retry.active();
+        asking.catch_leftovers(&mut core);
+        asking.retry.active() > before
+    }
+
+    #[test]
+    fn what_is_left_over_is_looked_at_once_nothing_is_under_way() {
+        assert!(catches(&mut asking(|_, _| {})));
+        let under_way: [fn(&mut Shelf, Slot); 4] = [
+            |shelf, slot| shelf.make_ready(slot, Timestamp::ZERO),
+            |shelf, slot| shelf.begin_wait(slot, Timestamp::ZERO),
+            |shelf, slot| shelf.make_confirmed(slot),
+            |shelf, slot| shelf.begin_read(slot, RequestId(9)),
+        ];
+        for begin in under_way {
+            assert!(!catches(&mut asking(begin)));
+        }
+        let mut due = asking(|_, _| {});
+        due.retry.insert(Entry {
+            range: below_b(),
+            tries: 1,
+            state: EntryState::Queued { mark: RequestId(1) },
+            suspects: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            cause: String::new(),
+        });
+        assert!(!catches(&mut due));
+        let mut proven = asking(|_, _| {});
+        proven.proven.insert(&KeyRange::whole());
+        assert!(!catches(&mut proven));
+    }
+}

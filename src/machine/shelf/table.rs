@@ -326,6 +326,37 @@ mod tests {
     }
 
     #[test]
+    fn all_is_sorted_anew_only_if_much_has_changed() {
+        let sealed = |rows: u8| {
+            let mut table = Table::default();
+            for id in 1..=rows {
+                table.collect(&claim(id), PeerId(1));
+            }
+            table.seal();
+            table
+        };
+        // So many rows, sorted, and how many changes make it worth while.
+        for (rows, changes) in [(0, CHANGED_MIN), (20, CHANGED_MIN), (80, 11)] {
+            let mut table = sealed(rows);
+            let is_untidy: Vec<bool> = (0..12)
+                .map(|id| {
+                    let before = table.is_untidy();
+                    table.put(&claim(100 + id), PeerId(1));
+                    before
+                })
+                .collect();
+            let expected: Vec<bool> = (0..12).map(|put| put >= changes).collect();
+            assert_eq!(is_untidy, expected, "{rows} rows");
+        }
+        let mut table = sealed(20);
+        for row in 0..CHANGED_MIN {
+            assert!(!table.is_untidy());
+            table.take_off(Slot::at(row));
+        }
+        assert!(table.is_untidy());
+    }
+
+    #[test]
     fn sorting_drops_what_is_gone_unless_it_is_being_listed() {
         let mut table = Table::default();
         for id in 1..=3 {
