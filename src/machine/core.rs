@@ -437,6 +437,23 @@ mod tests {
     }
 
     #[test]
+    fn waits_that_nobody_has_carried_out_are_dropped_and_nothing_else() {
+        let mut core = core();
+        let listed = Effect::ListStores {
+            request: RequestId(1),
+        };
+        core.emit(Effect::WaitApply {
+            stream: RequestId(2),
+            store_id: StoreId(3),
+            regions: Vec::new(),
+        });
+        core.emit(listed.clone());
+        core.drop_unsent_waits();
+        assert_eq!(core.poll_effect(), Some(listed));
+        assert_eq!(core.poll_effect(), None);
+    }
+
+    #[test]
     fn what_ends_a_run_says_where_to_look() {
         let store = Store {
             version: "5.0.1".to_owned(),

@@ -131,4 +131,21 @@ mod tests {
     fn a_number_is_shown_as_one() {
         assert_eq!(RequestId(12).to_string(), "#12");
     }
+
+    #[test]
+    fn an_effect_is_called_as_it_is_in_code() {
+        let request = RequestId(1);
+        let store = Store::default();
+        for effect in [
+            Effect::ListStores { request },
+            Effect::ListClaims { request, store },
+            Effect::CloseStream {
+                stream: request,
+                store_id: StoreId(1),
+            },
+        ] {
+            let shown = format!("{effect:?}");
+            assert_eq!(shown.split(' ').next(), Some(effect.name()));
+        }
+    }
 }

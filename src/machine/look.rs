@@ -155,7 +155,7 @@ impl Asking {
         let head = KeyRange::new(entry.range.start().clone(), EndKey::Bounded(cut.clone()));
         let tail = KeyRange::new(cut, entry.range.end().clone());
         match (head.and_then(|head| head.intersection(&entry.range)), tail) {
-            (Some(head), Some(tail)) if tail.start() > entry.range.start() => {
+            (Some(head), Some(tail)) => {
                 self.retry.insert(Entry {
                     range: tail,
                     state: EntryState::Queued { mark },

@@ -406,3 +406,21 @@ fn r11_a_page_that_is_not_full_is_all_that_pd_knows() {
     bench.run_for(ms(20));
     assert_eq!(bench.count(Ask::is_scan), 1);
 }
+
+#[test]
+fn r11_one_listing_with_such_a_voter_leads_to_one_store_list() {
+    let mut bench = Bench::new();
+    bench.when(|ask| ask.is_wait() && ask.about(101), || Act::Never);
+    bench.first(
+        1,
+        |ask| ask.is_wait() && ask.about(104),
+        || Act::Refuse(RegionErrorKind::EpochNotMatch),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.cluster.region(104).region.peers.push(peer(104, 9));
+    let mark = bench.mark();
+    bench.run_for(secs(3));
+    assert_eq!(bench.machine.progress().regions_confirmed, 5);
+    assert_eq!(bench.count_since(mark, Ask::is_claims), 1);
+    assert_eq!(bench.count_since(mark, Ask::is_stores), 1);
+}

@@ -1,5 +1,7 @@
 //! What a run says of itself, word by word: people read it when nothing moves.
 
+use std::collections::BTreeSet;
+
 use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::machine::{Event, Notice, Outcome};
 use snapshot_prepare::progress::{PhaseName, ReleaseState};
@@ -320,4 +322,20 @@ fn a_store_list_counts_as_progress_only_if_it_brings_something_new() {
     let (quiet, moved) = (told_after(false), told_after(true));
     assert!(quiet < secs(12), "{quiet:?}");
     assert!(moved >= secs(14), "{moved:?}");
+}
+
+#[test]
+fn an_event_is_called_as_it_is_in_code() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::Hold);
+    bench.finish();
+    let mut names = BTreeSet::new();
+    for (_, line) in &bench.log {
+        if let Line::In(event) = line {
+            let shown = format!("{event:?}");
+            assert_eq!(shown.split(' ').next(), Some(event.name()));
+            names.insert(event.name());
+        }
+    }
+    assert!(names.len() >= 7, "{names:?}");
 }
