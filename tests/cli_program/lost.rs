@@ -63,3 +63,33 @@ fn a_lost_hold_stops_the_command_and_its_children() {
         .expect("the command's end");
     assert_eq!(exited["signal"], 15);
 }
+
+#[test]
+fn a_command_that_ignores_sigterm_is_killed_with_its_children() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ids = dir.path().join("ids");
+    let serve = Serve::start(&["--regions", "20"]);
+    // What is ignored stays ignored in children.
+    let script = format!(
+        "trap '' TERM INT HUP; sleep 60 & echo $! $$ > {path}.new && mv {path}.new {path}; wait",
+        path = ids.display()
+    );
+    let args = [
+        "run", "--pd", &serve.pd, "--lease", "5s", "--output", "json", "--", "sh", "-c", &script,
+    ];
+    let mut running = Running::start(program(&args));
+    running.wait_for_event("command");
+    while !ids.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    serve.process.signal(Signal::KILL);
+    let finished = running.finish();
+    finished.assert_ended(11, "hold_lost");
+    let events = finished.events();
+    let exited = events.iter().find(|line| line["status"] == "exited");
+    assert_eq!(exited.expect("the command's end")["signal"], 9);
+    let ids = fs::read_to_string(&ids).expect("there");
+    for id in ids.split_whitespace() {
+        assert!(!lives(id), "{id} of {ids} is still there");
+    }
+}

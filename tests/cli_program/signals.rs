@@ -70,6 +70,35 @@ fn a_signal_is_passed_on_to_the_command() {
     assert!(exited["code"] == 3 || exited["signal"] == 15, "{exited}");
 }
 
+/// Stores that do not answer are not waited for longer than the user wants to;
+/// the lock is released all the same.
+#[test]
+fn further_signals_end_a_release_that_is_not_answered() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let lock = format!("file://{}/", dir.path().display());
+    let serve = Serve::start(&["--regions", "20"]);
+    let args = [
+        "run", "--pd", &serve.pd, "--lock", &lock, "--output", "json",
+    ];
+    let mut running = Running::start(program(&args));
+    running.wait_for_event("held");
+    serve.process.signal(Signal::STOP);
+    // The first ends the hold, the second gets a word, a later one is heeded.
+    while !running.has_ended() {
+        running.signal(Signal::TERM);
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    let finished = running.finish();
+    let result = finished.assert_ended(11, "hold_lost");
+    assert_eq!(result["kind"], "release_unconfirmed");
+    let message = result["message"].as_str().expect("a message");
+    assert!(message.contains("further signal"), "{message}");
+    assert_eq!(result["released"], serde_json::json!([]));
+    let left = result["unreleased"].as_array().expect("a list");
+    assert_eq!(left.len(), 3, "{result}");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 0);
+}
+
 #[test]
 fn serve_ends_with_a_signal() {
     let serve = Serve::start(&["--regions", "3", "--output", "json"]);

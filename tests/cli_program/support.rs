@@ -100,6 +100,10 @@ impl Running {
         kill_process(Pid::from_raw(id).expect("not 0"), signal).expect("the process is there");
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("waited for").is_some()
+    }
+
     pub(crate) fn finish(mut self) -> Finished {
         let deadline = Instant::now() + LIMIT;
         let status = loop {

@@ -219,3 +219,79 @@ fn heartbeat_age(heartbeat_ns: i64) -> Option<u64> {
     let age = jiff::Timestamp::now().as_nanosecond() - i128::from(heartbeat_ns);
     Some(u64::try_from(age / 1_000_000_000).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::{EndKey, Key};
+    use crate::region::StoreId;
+
+    fn store(id: u64) -> Store {
+        Store {
+            id: StoreId(id),
+            address: format!("10.0.0.{id}:20160"),
+            state: StoreState::Up,
+            version: "6.5.0".to_owned(),
+            labels: Default::default(),
+            last_heartbeat_ns: 0,
+        }
+    }
+
+    fn leads(range: KeyRange) -> StoreView {
+        let mut view = StoreView {
+            leaders: 1,
+            ..StoreView::default()
+        };
+        view.claimed.insert(&range);
+        view
+    }
+
+    fn refuses(kind: ErrorKind) -> StoreProblem {
+        StoreProblem {
+            kind,
+            message: "not so".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_store_without_the_calls_is_told_from_one_that_is_away() {
+        let stores = [store(1), store(2), store(3)];
+        let views = [
+            (&stores[0], Some(Ok(leads(KeyRange::whole())))),
+            (&stores[1], Some(Err(refuses(ErrorKind::Unsupported)))),
+            (&stores[2], Some(Err(refuses(ErrorKind::Unreachable)))),
+        ];
+        let look = judged(&views, &PdView::default(), false);
+        let supported: Vec<_> = look.stores.iter().map(|store| store.supported).collect();
+        assert_eq!(supported, [Some(true), Some(false), None]);
+        let problems: Vec<_> = look
+            .problems
+            .iter()
+            .map(|problem| (problem.kind, problem.store, problem.message.as_str()))
+            .collect();
+        assert_eq!(
+            problems,
+            [
+                ("unsupported", Some(2), "store 2 at 10.0.0.2:20160: not so"),
+                ("unreachable", Some(3), "store 3 at 10.0.0.3:20160: not so"),
+            ]
+        );
+        assert_eq!(look.cluster.problems.len(), 2);
+    }
+
+    #[test]
+    fn the_keys_of_a_gap_are_shown_only_when_asked_for() {
+        let range = KeyRange::new(Key::new(b"\xab".as_slice()), EndKey::Unbounded);
+        let stores = [store(1)];
+        for (shows, is_shown) in [(true, true), (false, false)] {
+            let view = leads(range.clone().expect("not empty"));
+            let views = [(&stores[0], Some(Ok(view)))];
+            let look = judged(&views, &PdView::default(), shows);
+            let [gap] = look.problems.as_slice() else {
+                panic!("{:?}", look.problems);
+            };
+            assert_eq!((gap.kind, look.cluster.gaps), ("gap", 1));
+            assert_eq!(gap.message.contains("AB"), is_shown, "{}", gap.message);
+        }
+    }
+}
