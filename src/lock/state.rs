@@ -131,3 +131,87 @@ pub(super) fn sleep_until(until: Timestamp, now: Timestamp) -> Duration {
         .saturating_duration_since(now)
         .clamp(SLEEP_MIN, SLEEP_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    thread_local! {
+        static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    fn set(seconds: u64) {
+        NOW.set(Duration::from_secs(seconds));
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// A lock that is held until 10 s, at 0 s. No task looks after it.
+    fn held() -> State {
+        set(0);
+        State::new(Clock::Custom(|| NOW.get()).start(), at(10))
+    }
+
+    #[test]
+    fn who_asks_looks_at_the_clock() {
+        let state = held();
+        set(9);
+        assert_eq!((state.loss(), state.valid_until()), (None, at(10)));
+        set(10);
+        assert_eq!(state.loss(), Some(Loss::Lapsed));
+        assert_eq!(state.valid_until(), Timestamp::ZERO);
+        // What is acknowledged afterwards brings nothing back.
+        state.extend(at(100));
+        assert_eq!(state.loss(), Some(Loss::Lapsed));
+        assert_eq!(state.valid_until(), Timestamp::ZERO);
+    }
+
+    #[test]
+    fn what_is_acknowledged_moves_the_end() {
+        let state = held();
+        state.extend(at(20));
+        set(19);
+        assert_eq!((state.loss(), state.valid_until()), (None, at(20)));
+        state.extend(Timestamp::MAX);
+        set(1 << 40);
+        assert_eq!((state.loss(), state.valid_until()), (None, Timestamp::MAX));
+    }
+
+    #[test]
+    fn the_first_loss_stays() {
+        let state = held();
+        state.lose(Loss::Removed);
+        state.lose(Loss::Abandoned);
+        set(10);
+        assert_eq!(state.loss(), Some(Loss::Removed));
+        assert_eq!(state.valid_until(), Timestamp::ZERO);
+    }
+
+    #[test]
+    fn a_lock_that_is_given_back_is_judged_as_of_that_moment() {
+        let state = held();
+        set(9);
+        state.ask_to_stop();
+        assert!(state.is_stopped());
+        set(11);
+        assert_eq!((state.loss(), state.valid_until()), (None, at(10)));
+
+        let state = held();
+        set(10);
+        state.ask_to_stop();
+        assert_eq!(state.loss(), Some(Loss::Lapsed));
+    }
+
+    #[test]
+    fn sleeps_are_neither_long_nor_none() {
+        assert_eq!(sleep_until(at(0), at(5)), SLEEP_MIN);
+        assert_eq!(sleep_until(at(5), at(0)), SLEEP_MAX);
+        let half = Duration::from_millis(500);
+        assert_eq!(sleep_until(at(5) + half, at(5)), half);
+    }
+}
