@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use snapshot_prepare::lock::{LockErrorKind, Release, RunLock};
+use snapshot_prepare::lock::{LockErrorKind, RunLock};
 
 use crate::process::Process;
 use crate::server::{Etcd, LIMIT};
-use crate::support::{assert_clean, becomes, is_renewed, lock, lock_with, soon};
+use crate::support::{assert_clean, becomes, give_back, is_renewed, lock, lock_with, soon};
 
 const NOW: Duration = Duration::ZERO;
 const SHORT: Duration = Duration::from_secs(3);
@@ -34,10 +34,7 @@ async fn a_holder_that_is_killed_frees_the_lock_by_and_by() {
     assert_eq!(refused.holders().listed[0].id, id);
     holder.signal(Signal::KILL);
     let guard = soon("the lock", ours.acquire(LIMIT)).await.expect("free");
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     becomes("its lease has ended", || etcd.leases().is_empty()).await;
     assert_clean(&etcd, "backup");
 }
@@ -57,10 +54,7 @@ async fn a_holder_that_stood_still_knows_that_it_lost_the_lock() {
     assert!(release.starts_with("Ok(TakenOver"), "{release}");
     holder.end();
     guard.ensure_held().expect("held");
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
 }
 
 #[tokio::test]
@@ -75,10 +69,7 @@ async fn an_etcd_that_is_away_for_less_than_the_lease_does_no_harm() {
     tokio::time::sleep(Duration::from_secs(8)).await;
     etcd.resume(0);
     is_renewed(&guard).await;
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     assert_clean(&etcd, "backup");
 }
 
@@ -139,18 +130,12 @@ async fn holder_and_waiter_outlive_a_restart() {
     etcd.restart();
     is_renewed(&guard).await;
     assert!(!waiting.is_finished());
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     let guard = soon("the lock", waiting)
         .await
         .expect("no panic")
         .expect("free");
     assert_eq!(guard.holder().hint.as_deref(), Some("second"));
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     assert_clean(&etcd, "backup");
 }

@@ -7,7 +7,7 @@ use snapshot_prepare::lock::{LockErrorKind, Release, RunLock};
 
 use crate::process::Process;
 use crate::server::{Etcd, LIMIT};
-use crate::support::{assert_clean, becomes, lock, lock_with, soon};
+use crate::support::{assert_clean, becomes, give_back, lock, lock_with, soon};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcdctl_excludes_us() {
@@ -39,10 +39,7 @@ async fn etcdctl_excludes_us() {
         .expect("no panic")
         .expect("free");
     guard.ensure_held().expect("held");
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     becomes("etcdctl is gone", || etcd.leases().is_empty()).await;
     assert_clean(&etcd, "backup");
 }
@@ -63,10 +60,7 @@ async fn we_exclude_etcdctl() {
     assert!(note.contains("1 waiting"), "{note}");
     assert!(theirs.is_silent(), "etcdctl has the lock that we hold");
     guard.ensure_held().expect("held");
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     theirs.wait_for("backup/");
     theirs.signal(Signal::INT);
     becomes("etcdctl is gone", || etcd.leases().is_empty()).await;
@@ -112,10 +106,7 @@ async fn a_key_that_is_deleted_is_a_lost_lock_though_the_lease_lives() {
         release => panic!("{release}"),
     }
     other.ensure_held().expect("held");
-    assert_eq!(
-        other.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(other).await;
     assert_clean(&etcd, "backup");
 }
 

@@ -6,7 +6,7 @@ use snapshot_prepare::lock::etcd::{EtcdConfig, EtcdLock};
 use snapshot_prepare::lock::{LockErrorKind, Release, RunLock};
 
 use crate::server::Etcd;
-use crate::support::{assert_clean, config_with, is_renewed, soon};
+use crate::support::{assert_clean, config_with, give_back, is_renewed, soon};
 
 /// Starts an etcd on which `ann` may lock `backup` and `bob` may do nothing.
 fn with_users(more: &[&str]) -> Etcd {
@@ -93,10 +93,7 @@ async fn a_login_that_nobody_wants_does_no_harm() {
         .acquire(Duration::ZERO)
         .await
         .expect("free");
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     assert_clean(&etcd, "backup");
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use snapshot_prepare::lock::{LockErrorKind, Release, RunLock};
+use snapshot_prepare::lock::{LockErrorKind, RunLock};
 
 use crate::server::{Etcd, LIMIT};
-use crate::support::{assert_clean, becomes, is_renewed, lock_with, soon};
+use crate::support::{assert_clean, becomes, give_back, is_renewed, lock_with, soon};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_member_can_die_and_two_cannot() {
@@ -26,10 +26,7 @@ async fn one_member_can_die_and_two_cannot() {
     is_renewed(&guard).await;
     let refused = third.acquire(Duration::ZERO).await.expect_err("held");
     assert_eq!(refused.kind(), LockErrorKind::Held);
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     let guard = soon("the lock", waiting)
         .await
         .expect("no panic")
@@ -62,10 +59,7 @@ async fn a_member_that_stands_still_is_left_for_another() {
     is_renewed(&guard).await;
     let refused = lock.acquire(Duration::ZERO).await.expect_err("held");
     assert_eq!(refused.kind(), LockErrorKind::Held);
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     etcd.resume(0);
     becomes("nothing is left", || etcd.leases().is_empty()).await;
     assert_clean(&etcd, "backup");

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use snapshot_prepare::lock::etcd::{EtcdConfig, EtcdLock};
-use snapshot_prepare::lock::{LockConfig, LockGuard};
+use snapshot_prepare::lock::{LockConfig, LockGuard, Release};
 
 use crate::server::{Etcd, LIMIT};
 
@@ -57,6 +57,12 @@ pub(crate) async fn is_renewed(guard: &LockGuard) {
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(LIMIT, future).await;
     waited.unwrap_or_else(|_| panic!("never came: {what}"))
+}
+
+/// Releases a lock that was held all the time.
+pub(crate) async fn give_back(guard: LockGuard) {
+    let release = guard.release().await.expect("etcd answers");
+    assert_eq!(release, Release::Released);
 }
 
 /// Checks that the lock has left nothing behind.

@@ -8,11 +8,11 @@ use rcgen::{
     KeyPair,
 };
 use snapshot_prepare::lock::etcd::{EtcdConfig, EtcdLock};
-use snapshot_prepare::lock::{LockErrorKind, Release, RunLock};
+use snapshot_prepare::lock::{LockErrorKind, RunLock};
 use tempfile::TempDir;
 
 use crate::server::{Etcd, TlsFiles};
-use crate::support::{assert_clean, config_with, is_renewed, soon};
+use crate::support::{assert_clean, config_with, give_back, is_renewed, soon};
 
 type Ca = CertifiedIssuer<'static, KeyPair>;
 
@@ -102,10 +102,7 @@ async fn both_sides_have_to_know_each_other() {
     // The same lock, with files that were put right.
     client.write(&ca, &ca);
     let guard = lock.acquire(Duration::ZERO).await.expect("free");
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     assert_clean(&etcd, "backup");
 }
 
@@ -125,9 +122,6 @@ async fn a_holder_goes_on_with_new_certificates() {
     client.write(&next, &next);
     etcd.restart();
     is_renewed(&guard).await;
-    assert_eq!(
-        guard.release().await.expect("etcd answers"),
-        Release::Released
-    );
+    give_back(guard).await;
     assert_clean(&etcd, "backup");
 }
