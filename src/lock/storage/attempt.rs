@@ -195,10 +195,11 @@ impl Attempt<'_> {
         let mut pause = self.config.backoff_min;
         let mut view = loop {
             let view = self.look().await?;
-            if view.intents == 0 || Instant::now() + pause >= deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if view.intents == 0 || left.is_zero() {
                 break view;
             }
-            sleep(pause).await;
+            sleep(pause.min(left)).await;
             pause *= 2;
         };
         match view.ours.take() {

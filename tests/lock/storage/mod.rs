@@ -3,7 +3,9 @@
 mod conform;
 mod contend;
 mod faults;
+mod faulty;
 mod foreign;
 mod s3;
 mod s3_server;
+mod settling;
 mod support;

@@ -69,6 +69,10 @@ pub(crate) async fn write(store: &Arc<dyn ObjectStore>, path: &str, content: &st
         .expect("writable");
 }
 
+pub(crate) async fn delete(store: &Arc<dyn ObjectStore>, path: &str) {
+    store.delete(&Path::from(path)).await.expect("deletable");
+}
+
 pub(crate) async fn read(store: &Arc<dyn ObjectStore>, path: &str) -> Option<String> {
     let result = store.get(&Path::from(path)).await.ok()?;
     let bytes = result.bytes().await.expect("readable");
