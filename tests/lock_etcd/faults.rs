@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use snapshot_prepare::lock::{LockErrorKind, RunLock};
+use snapshot_prepare::lock::{LockErrorKind, Release, RunLock};
 
 use crate::process::Process;
 use crate::server::{Etcd, LIMIT};
@@ -136,6 +136,50 @@ async fn holder_and_waiter_outlive_a_restart() {
         .expect("no panic")
         .expect("free");
     assert_eq!(guard.holder().hint.as_deref(), Some("second"));
+    give_back(guard).await;
+    assert_clean(&etcd, "backup");
+}
+
+/// One that was set up anew has lower numbers than what a waiter asks for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_forgot_all_loses_the_holders_lock_and_lets_the_waiter_in() {
+    let mut etcd = Etcd::start();
+    for _ in 0..20 {
+        etcd.run(&["put", "other", "x"]);
+    }
+    let guard = lock(&etcd, "backup").acquire(NOW).await.expect("free");
+    let second = lock(&etcd, "backup");
+    let waiting = tokio::spawn(async move { second.acquire(LIMIT).await });
+    becomes("somebody waits", || etcd.keys("backup/").len() == 2).await;
+    etcd.restart_empty();
+    let lost = soon("the loss", guard.lost()).await;
+    assert_eq!(lost.kind(), LockErrorKind::Lost);
+    let next = soon("the lock", waiting).await.expect("no panic");
+    let next = next.expect("nobody else has it");
+    let release = guard.release().await.expect("etcd answers");
+    assert_ne!(release, Release::Released);
+    next.ensure_held().expect("left alone");
+    give_back(next).await;
+    assert_clean(&etcd, "backup");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_is_full_lets_nobody_in_and_the_holder_go_on() {
+    let etcd = Etcd::start_with(1, &["--quota-backend-bytes=1000000"]);
+    let guard = lock(&etcd, "backup").acquire(NOW).await.expect("free");
+    let much = "x".repeat(100_000);
+    let mut puts = 0;
+    while etcd.run(&["alarm", "list"]).is_empty() {
+        puts += 1;
+        assert!(puts < 100, "it is never full");
+        let put = etcd.ctl(&["put", &format!("other/{puts}"), &much]).output();
+        put.expect("etcdctl is installed");
+    }
+    for name in ["backup", "another"] {
+        let error = lock(&etcd, name).acquire(NOW).await.expect_err("full");
+        assert!(error.message().contains("space exceeded"), "{error}");
+    }
+    is_renewed(&guard).await;
     give_back(guard).await;
     assert_clean(&etcd, "backup");
 }

@@ -31,7 +31,7 @@ struct Member {
     arguments: Vec<String>,
     process: Option<Child>,
     // Outlives the process.
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Etcd {
@@ -99,7 +99,7 @@ impl Etcd {
             Member {
                 arguments,
                 process: None,
-                _data: data,
+                data,
             }
         };
         Self {
@@ -194,6 +194,17 @@ impl Etcd {
     pub(crate) fn restart(&mut self) {
         for member in &mut self.members {
             member.kill();
+            member.start();
+        }
+        assert!(self.becomes_ready(), "etcd does not start again");
+    }
+
+    /// As [`Etcd::restart`], with nothing of what it knew.
+    pub(crate) fn restart_empty(&mut self) {
+        for member in &mut self.members {
+            member.kill();
+            let data = member.data.path().join("member");
+            std::fs::remove_dir_all(data).expect("it had data");
             member.start();
         }
         assert!(self.becomes_ready(), "etcd does not start again");

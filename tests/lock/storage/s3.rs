@@ -166,6 +166,54 @@ async fn refusals_are_told_apart() {
     assert_eq!(error.kind(), LockErrorKind::Unreachable, "{error}");
 }
 
+#[tokio::test]
+async fn odd_names_are_taken_as_they_stand() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let s3 = s3(&moto.endpoint, "locks");
+    for (path, name) in [
+        ("ä b/x y+z%20&=.lock", "ä b/x y+z%20&=.lock"),
+        ("it's \"quoted\" (1).lock", "it's \"quoted\" (1).lock"),
+        ("./a//b.lock", "a/b.lock"),
+        ("/root.lock", "root.lock"),
+    ] {
+        let lock = StorageLock::new(Arc::clone(&s3) as _, path, config(), options());
+        let lock = lock.expect(path);
+        let lock = lock.with_pages(Arc::clone(&s3) as _, Arc::clone(&s3) as _);
+        let guard = lock.acquire(Duration::ZERO).await.expect(path);
+        assert_eq!(names(&(Arc::clone(&s3) as _)).await, [name]);
+        let refused = lock.acquire(Duration::ZERO).await.expect_err(path);
+        assert_eq!(refused.holders().listed[0].id, guard.id(), "{path}");
+        assert!(guard.release().await.expect(path).is_clean());
+        assert!(lock.status().await.expect(path).is_empty());
+    }
+}
+
+/// Where every version of an object is kept, one that was deleted is gone.
+#[tokio::test]
+async fn a_bucket_that_keeps_versions_does_no_harm() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let s3 = s3(&moto.endpoint, "versioned");
+    let mut config = config();
+    config.ttl = Some(Duration::from_secs(3));
+    let lock = lock(&s3, config);
+    for _ in 0..2 {
+        let guard = lock.acquire(Duration::ZERO).await.expect("free");
+        let (held_until, id) = (guard.valid_until(), guard.id().to_owned());
+        while guard.valid_until() == held_until {
+            guard.ensure_held().expect("it is renewed in time");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let status = lock.status().await.expect("readable");
+        assert_eq!((status.total, &status.listed[0].id), (1, &id));
+        assert!(guard.release().await.expect("removed").is_clean());
+    }
+    assert!(lock.status().await.expect("readable").is_empty());
+}
+
 /// The lock's URL for the process that holds it; see [`holder`].
 const HOLD: &str = "SNAPSHOT_PREPARE_TEST_HOLD";
 

@@ -2,8 +2,8 @@
 check of a condition and its write are two steps. Prints its port, and ends when
 its standard input does.
 
-Buckets: `locks` is there; what is asked of `denied`, `busy` and `down` is refused
-with the status 403, 429 and 503.
+Buckets: `locks` and `versioned`, which keeps all versions, are there; what is
+asked of `denied`, `busy` and `down` is refused with the status 403, 429 and 503.
 """
 
 import sys
@@ -45,9 +45,20 @@ server = make_server(
     "127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=Quiet
 )
 threading.Thread(target=server.serve_forever, daemon=True).start()
-bucket = urllib.request.Request(
-    f"http://127.0.0.1:{server.port}/locks", method="PUT"
+
+
+def put(path, body=None):
+    url = f"http://127.0.0.1:{server.port}/{path}"
+    request = urllib.request.Request(url, data=body, method="PUT")
+    request.add_header("Content-Type", "application/xml")
+    urllib.request.urlopen(request).close()
+
+
+put("locks")
+put("versioned")
+put(
+    "versioned?versioning",
+    b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
 )
-urllib.request.urlopen(bucket).close()
 print(server.port, flush=True)
 sys.stdin.read()
