@@ -323,14 +323,14 @@ fn r08_a_scan_that_hangs_is_given_up_even_if_all_is_listed() {
         |ask: &Ask| matches!(ask, Ask::Scan { range, .. } if range.start().is_empty());
     bench.when(is_scan_101, || Act::Never);
     bench.first(
-        1,
+        2,
         |ask| ask.is_wait() && (ask.about(101) || ask.about(103)),
         || Act::Refuse(RegionErrorKind::NotLeader),
     );
     // PD knows nothing, so that the look for 103 lists all stores.
     bench.cluster.pd = Some(vec![]);
-    bench.cluster.region(101).leader = None;
     bench.run_to(PhaseName::WaitApply);
+    bench.cluster.region(101).leader = None;
     bench.run_for(secs(6));
     assert_eq!(bench.machine.progress().regions_confirmed, 5);
     bench.run_for(secs(3));
