@@ -277,6 +277,7 @@ mod tests {
             // The shortest one is a millisecond here, too.
             ("longest backoff", least, |it, to| it.backoff_max = to),
         ];
+        assert_eq!(TIME_MAX, Duration::from_secs(604_800), "a week");
         for (name, least, set) in times {
             let base = || Config {
                 backoff_min: Duration::from_millis(1),
