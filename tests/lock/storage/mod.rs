@@ -5,6 +5,8 @@ mod contend;
 mod faults;
 mod faulty;
 mod foreign;
+mod looking;
+mod releasing;
 mod s3;
 mod s3_server;
 mod settling;

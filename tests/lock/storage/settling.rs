@@ -9,9 +9,8 @@ use snapshot_prepare::lock::{HolderKind, LockErrorKind, RunLock};
 use tokio::time::{Instant, sleep};
 
 use super::faulty::{Fault, Faulty, Shared, all, lock_on};
-use super::support::{PATH, config, delete, read, write};
+use super::support::{OTHER, PATH, config, delete, read, write};
 
-const OTHER: &str = r#"{"locked_at":"2026-01-02T03:04:05Z","locker_host":"there","locker_pid":7,"txn_id":"AAAAAAAAAAAAAAAAAAAAAQ==","hint":""}"#;
 const INTENT: &str = "backup/truncating.lock.INTENT.00000000000000000000000000000001";
 
 fn secs(seconds: u64) -> Duration {

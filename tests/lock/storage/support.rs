@@ -11,6 +11,9 @@ use snapshot_prepare::lock::{Clock, LockConfig, RunLock};
 
 pub(crate) const PATH: &str = "backup/truncating.lock";
 
+/// The lock of another tool.
+pub(crate) const OTHER: &str = r#"{"locked_at":"2026-01-02T03:04:05Z","locker_host":"there","locker_pid":7,"txn_id":"AAAAAAAAAAAAAAAAAAAAAQ==","hint":""}"#;
+
 /// Settings for paused time.
 pub(crate) fn config() -> LockConfig {
     let mut config = LockConfig::default();
