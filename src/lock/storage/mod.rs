@@ -26,8 +26,10 @@
 //! ([`StorageOptions::grace`]), the next who wants the lock replaces exactly the
 //! version it read. Where a store has no such write, the lock does not expire,
 //! [`LockGuard::expires`](crate::lock::LockGuard::expires) says so, and nobody takes
-//! one over there. Locks that do not expire, all of other tools among them, stay
-//! until their holder removes them or somebody breaks them by their id.
+//! one over there. A read lock lies in a place of its own, where nobody else's comes:
+//! one that has expired stays in the writers' way. Locks that do not expire, all of
+//! other tools among them, stay until their holder removes them. Whatever stays can
+//! be broken by its id.
 //!
 //! | store | put in place atomically | lease, takeover |
 //! | --- | --- | --- |

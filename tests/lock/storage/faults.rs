@@ -7,13 +7,13 @@ use std::time::Duration;
 use object_store::ObjectStore;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use snapshot_prepare::lock::storage::WallClock;
+use snapshot_prepare::lock::storage::{LockMode, StorageOptions, WallClock};
 use snapshot_prepare::lock::{HolderKind, LockConfig, LockErrorKind, LockGuard, Release, RunLock};
 use tokio::time::{Instant, sleep};
 
 use super::contend::contend;
 use super::faulty::{Conditions, Fault, Faulty, Shared, all, lock_on, once, with_clock};
-use super::support::{PATH, config, read, write};
+use super::support::{PATH, config, read, with_options, write};
 
 const CALLS: [&str; 6] = [
     "list",
@@ -219,6 +219,40 @@ async fn an_expired_lock_is_taken_over_after_the_grace_and_not_before() {
     next.ensure_held().expect("left alone");
     assert!(next.release().await.expect("removed").is_clean());
     assert_eq!(all(&store).await, [] as [&str; 0]);
+}
+
+/// Its place is its own, so nobody's lock takes it.
+#[tokio::test(start_paused = true)]
+async fn an_expired_read_lock_stays_in_the_way_until_it_is_broken() {
+    let store = Faulty::new(|_| None);
+    let shared: Arc<dyn ObjectStore> = Arc::new(Shared(Arc::clone(&store)));
+    let lock = |mode| {
+        let mut options = StorageOptions::default();
+        options.wall_clock = store.clock.clone();
+        options.mode = mode;
+        with_options(&shared, PATH, leased(), options)
+    };
+    let reader = lock(LockMode::Read).acquire(Duration::ZERO).await;
+    let reader = reader.expect("free");
+    store.set(|name| (name == "update lock").then_some(Fault::Fails));
+    reader.lost().await;
+    store.set(|_| None);
+    sleep(Duration::from_secs(300)).await;
+    let before = all(&store).await;
+    for mode in [LockMode::Write, LockMode::Exclusive] {
+        let error = lock(mode).acquire(Duration::ZERO).await.expect_err("there");
+        assert_eq!(error.kind(), LockErrorKind::Held, "{error}");
+        let holder = &error.holders().listed[0];
+        assert_eq!(
+            (holder.kind, holder.id.as_str()),
+            (HolderKind::ReadLock, reader.id())
+        );
+        assert_eq!(all(&store).await, before);
+    }
+    let writer = lock(LockMode::Write);
+    writer.break_lock(reader.id()).await.expect("the way out");
+    let writer = writer.acquire(Duration::ZERO).await.expect("free");
+    assert!(writer.release().await.expect("removed").is_clean());
 }
 
 #[tokio::test(start_paused = true)]
