@@ -235,3 +235,24 @@ fn fingerprint(meta: &ObjectMeta) -> String {
     });
     format!("object-{hash:016x}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// People copy these names from one version's output into another's command.
+    #[test]
+    fn the_name_of_what_has_no_id_stays_the_same() {
+        let meta = |e_tag: Option<&str>| ObjectMeta {
+            location: Path::from("backup/truncating.lock"),
+            last_modified: (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)).into(),
+            size: 42,
+            e_tag: e_tag.map(str::to_owned),
+            version: None,
+        };
+        assert_eq!(fingerprint(&meta(Some("tag"))), "object-cc4afe772ddc9bbf");
+        assert_eq!(fingerprint(&meta(None)), "object-a4b5bb9e98e3f13f");
+    }
+}

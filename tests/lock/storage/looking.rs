@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use object_store::ObjectStore;
-use snapshot_prepare::lock::{LockErrorKind, RunLock};
+use snapshot_prepare::lock::{HolderKind, LockErrorKind, RunLock};
 
 use super::faulty::{Fault, Faulty, Shared, all, lock_on};
 use super::support::{OTHER, PATH, config, delete, write};
@@ -91,4 +91,18 @@ async fn of_many_only_the_first_are_read_and_all_are_counted() {
     assert_eq!(reads.swap(0, Ordering::Relaxed), 8);
     assert_eq!(lock.status().await.expect("readable").total, 12);
     assert_eq!(reads.load(Ordering::Relaxed), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_lock_is_not_read() {
+    let (store, reads) = counting("read");
+    let other: Arc<dyn ObjectStore> = Arc::new(Shared(Arc::clone(&store)));
+    let intent = format!("{PATH}.INTENT.00000000000000000000000000000001");
+    write(&other, &intent, "").await;
+    write(&other, &format!("{PATH}.bak"), OTHER).await;
+    let status = lock_on(&store, config()).status().await.expect("readable");
+    let kinds: Vec<_> = status.listed.iter().map(|holder| holder.kind).collect();
+    assert_eq!(kinds, [HolderKind::Intent, HolderKind::Unknown]);
+    assert!(status.listed.iter().all(|holder| holder.host.is_none()));
+    assert_eq!(reads.load(Ordering::Relaxed), 0);
 }

@@ -109,3 +109,30 @@ async fn who_only_announces_is_not_waited_for_longer_than_needed() {
     assert_eq!(kinds, [HolderKind::Lock, HolderKind::Intent]);
     assert!(guard.release().await.expect("removed").is_clean());
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_announces_before_us_is_waited_for_a_moment_to_see_who_gets_it() {
+    for (stays, is_free) in [(secs(1), true), (secs(100), false)] {
+        let store = Faulty::new(|_| None);
+        let other: Arc<dyn ObjectStore> = Arc::new(Shared(Arc::clone(&store)));
+        write(&other, INTENT, "").await;
+        tokio::spawn(async move {
+            sleep(stays).await;
+            delete(&other, INTENT).await;
+        });
+        let begun = Instant::now();
+        let acquired = lock_on(&store, config()).acquire(Duration::ZERO).await;
+        let waited = begun.elapsed();
+        match acquired {
+            Ok(guard) => {
+                assert!(is_free && waited >= stays, "after {waited:?}");
+                assert!(guard.release().await.expect("removed").is_clean());
+            }
+            Err(error) => {
+                assert!(!is_free && waited >= secs(2) && waited < secs(4), "{error}");
+                assert_eq!(error.holders().listed[0].kind, HolderKind::Intent);
+                assert_eq!(all(&store).await, [INTENT]);
+            }
+        }
+    }
+}
