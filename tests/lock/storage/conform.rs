@@ -26,6 +26,14 @@ async fn on_memory_with_lease() {
     assert_eq!(names(&store).await, [] as [&str; 0]);
 }
 
+#[tokio::test]
+async fn messages_name_the_path_and_the_store() {
+    let lock = lock(&memory(), config());
+    assert_eq!(lock.location(), "backup/truncating.lock on InMemory");
+    let error = lock.break_lock("x").await.expect_err("nobody has it");
+    assert!(error.message().contains(&lock.location()), "{error}");
+}
+
 fn local() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = LocalFileSystem::new_with_prefix(folder.path()).expect("a folder");
