@@ -324,6 +324,7 @@ mod tests {
             ("v1/LOCK.WRIT.00112233445546778899aabbccddeeff", true, true),
             ("v1/LOCK.WRIT.INTENT.00", true, true),
             ("v1/LOCK.WRIT.bak", true, true),
+            ("v1/LOCK.WRIT.a.b", true, true),
             ("v1/LOCK", true, true),
             ("v1/LOCK.INTENT.00", true, true),
             ("v1/LOCK.bak", false, false),
@@ -332,6 +333,22 @@ mod tests {
             let blocks = |family| kind(family, name).map(|(_, blocks)| blocks);
             assert_eq!(blocks(&read), Some(blocks_reader), "reader, {name}");
             assert_eq!(blocks(&write), Some(blocks_writer), "writer, {name}");
+        }
+        for (name, expected) in [
+            ("v1/LOCK.WRIT", HolderKind::WriteLock),
+            (
+                "v1/LOCK.WRIT.00112233445566778899aabbccddeeff",
+                HolderKind::WriteLock,
+            ),
+            ("v1/LOCK.WRIT.0011", HolderKind::Unknown),
+            (
+                "v1/LOCK.READ.00112233445566778899aabbccddeeff",
+                HolderKind::ReadLock,
+            ),
+            ("v1/LOCK.READ.0011", HolderKind::Unknown),
+        ] {
+            let kind = kind(&write, name).map(|(kind, _)| kind);
+            assert_eq!(kind, Some(expected), "{name}");
         }
         for name in [
             "v1/LOCKXYZ",

@@ -120,6 +120,7 @@ mod tests {
         assert_eq!(TxnId::parse(&id.hex()), Some(id));
         assert_eq!(TxnId::parse(&id.base64()), Some(id));
         assert_eq!(TxnId::parse(&TEXT.to_uppercase()), Some(id));
+        assert_eq!(id.seed(), 0x8888_8888_8888_a888);
     }
 
     #[test]
@@ -144,7 +145,10 @@ mod tests {
         let (a, b) = (a.expect("random"), b.expect("random"));
         assert_ne!(a, b);
         assert_ne!(a.seed(), b.seed());
-        assert_eq!(&a.hex()[12..13], "4");
-        assert!("89ab".contains(&a.hex()[16..17]));
+        for _ in 0..64 {
+            let hex = TxnId::random().expect("random").hex();
+            assert_eq!(&hex[12..13], "4", "{hex}");
+            assert!("89ab".contains(&hex[16..17]), "{hex}");
+        }
     }
 }

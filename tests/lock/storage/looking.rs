@@ -78,6 +78,18 @@ async fn an_acquisition_that_meets_nobody_looks_three_times() {
     assert_eq!(lists.load(Ordering::Relaxed), 3);
 }
 
+/// Announced twice, to see whether the second is refused.
+#[tokio::test(start_paused = true)]
+async fn what_the_store_can_do_is_found_out_once() {
+    let (store, announcements) = counting("create intent");
+    let lock = lock_on(&store, config());
+    for expected in [2, 1, 1] {
+        let guard = lock.acquire(Duration::ZERO).await.expect("free");
+        assert!(guard.release().await.expect("removed").is_clean());
+        assert_eq!(announcements.swap(0, Ordering::Relaxed), expected);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_many_only_the_first_are_read_and_all_are_counted() {
     let (store, reads) = counting("read");
