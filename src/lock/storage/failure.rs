@@ -12,10 +12,6 @@ pub(super) fn classify(error: &Error) -> LockErrorKind {
         Error::NotSupported { .. } | Error::NotImplemented { .. } => LockErrorKind::Unsupported,
         Error::InvalidPath { .. } | Error::UnknownConfigurationKey { .. } => LockErrorKind::Config,
         Error::Generic { store, .. } => classify_by_cause(error, *store == LOCAL),
-        Error::NotFound { .. }
-        | Error::AlreadyExists { .. }
-        | Error::Precondition { .. }
-        | Error::NotModified { .. } => LockErrorKind::Other,
         _ => LockErrorKind::Other,
     }
 }
@@ -133,6 +129,53 @@ mod tests {
         ] {
             assert_eq!(classify(&generic(words)), kind, "{words}");
         }
+    }
+
+    #[test]
+    fn what_failed_is_said_with_why() {
+        let source = || "z".into();
+        let store = "y";
+        for (error, kind, words) in [
+            (
+                Error::PermissionDenied {
+                    path: "x".to_owned(),
+                    source: source(),
+                },
+                LockErrorKind::Permission,
+                "reading x is not allowed: ",
+            ),
+            (
+                Error::NotSupported { source: source() },
+                LockErrorKind::Unsupported,
+                "reading x is not supported by this storage: ",
+            ),
+            (
+                generic("status code: 429 "),
+                LockErrorKind::Throttled,
+                "reading x was refused because of too many calls: ",
+            ),
+            (
+                Error::UnknownConfigurationKey {
+                    store,
+                    key: "k".to_owned(),
+                },
+                LockErrorKind::Config,
+                "reading x failed: ",
+            ),
+            (
+                generic("connection reset"),
+                LockErrorKind::Unreachable,
+                "reading x failed: ",
+            ),
+        ] {
+            let failed = failed("reading x", error);
+            assert_eq!(failed.kind(), kind, "{failed}");
+            assert!(failed.message().starts_with(words), "{failed}");
+            assert!(std::error::Error::source(&failed).is_some());
+        }
+        let silent = unanswered("reading x");
+        assert_eq!(silent.kind(), LockErrorKind::Unreachable);
+        assert_eq!(silent.message(), "reading x was not answered in time");
     }
 
     #[test]
