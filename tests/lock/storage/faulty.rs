@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     Busy,
     /// It is not allowed.
     Denied,
+    /// What it is about is not there, it is told.
+    Missing,
 }
 
 /// Says what the call with this name meets.
@@ -148,6 +150,10 @@ impl Faulty {
             }
             Some(Fault::Fails) => Err(broken("500 Internal Server Error")),
             Some(Fault::Busy) => Err(broken("429 Too Many Requests")),
+            Some(Fault::Missing) => Err(Error::NotFound {
+                path: name.to_owned(),
+                source: "no".into(),
+            }),
             Some(Fault::Denied) => Err(Error::PermissionDenied {
                 path: name.to_owned(),
                 source: "no".into(),

@@ -39,7 +39,9 @@ async fn a_removal_whose_answer_is_lost_leaves_the_next_one_alone() {
             });
             Some(Fault::ActsAndFails)
         });
+        let begun = Instant::now();
         let release = guard.release().await.expect("it is removed");
+        assert!(begun.elapsed() >= secs(1), "it is not asked again at once");
         assert_eq!(release, Release::Released, "{ttl:?}");
         assert_eq!(read(&shared, PATH).await.as_deref(), Some(OTHER));
     }
