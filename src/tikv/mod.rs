@@ -12,6 +12,7 @@
 mod address;
 mod chunks;
 mod cluster;
+mod codec;
 mod convert;
 mod dial;
 mod listing;

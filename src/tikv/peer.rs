@@ -68,7 +68,25 @@ impl Peer {
         F: Fn(Channel) -> Fut,
         Fut: Future<Output = Result<T, Status>>,
     {
-        let mut connection = self.connection().await?;
+        let connection = self.connection().await?;
+        self.call_on(connection, place, call).await
+    }
+
+    /// As [`Peer::call`], on a connection that was found before, unless that is
+    /// out of use by now.
+    pub(super) async fn call_on<T, F, Fut>(
+        &self,
+        mut connection: Arc<Connection>,
+        place: Place,
+        call: F,
+    ) -> Result<(T, Arc<Connection>), Failure>
+    where
+        F: Fn(Channel) -> Fut,
+        Fut: Future<Output = Result<T, Status>>,
+    {
+        if !connection.is_usable() {
+            connection = self.connection().await?;
+        }
         let mut reused = connection.answers() > 0;
         loop {
             let mut abandoned = Abandoned::watch(&connection);

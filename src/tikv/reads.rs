@@ -5,11 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
+use http::uri::PathAndQuery;
+use tonic::client::Grpc;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 use super::chunks::Chunks;
+use super::codec::SmallCodec;
 use super::convert;
+use super::dial::Connection;
 use super::peer::Peer;
 use super::region_error::region_error;
 use super::status::Place;
@@ -19,9 +23,12 @@ use crate::pb::kvrpcpb::{
     BatchGetRequest, BatchGetResponse, Context, KeyError, KvPair, RawBatchGetRequest,
     RawBatchGetResponse,
 };
-use crate::pb::tikvpb::tikv_client::TikvClient;
 use crate::pb::{errorpb, metapb};
 use crate::region::{ReadAnswer, ReadTarget, RegionError, RegionErrorKind, StoreId};
+
+/// The paths of the two reads.
+const KV: &str = "/tikvpb.Tikv/KvBatchGet";
+const RAW: &str = "/tikvpb.Tikv/RawBatchGet";
 
 /// The answers to leader reads, as they come.
 pub struct TikvReads {
@@ -49,9 +56,10 @@ impl TikvReads {
         targets: Vec<ReadTarget>,
         in_flight: usize,
     ) -> Result<Self, Failure> {
-        reader.peer.connection().await?;
+        let connection = reader.peer.connection().await?;
+        let reader = Arc::new(reader);
         let answers = stream::iter(targets)
-            .map(move |target| reader.clone().read(target))
+            .map(move |target| Arc::clone(&reader).read(target, Arc::clone(&connection)))
             .buffer_unordered(in_flight);
         Ok(Self {
             answers: Chunks::new(Box::pin(answers)),
@@ -94,11 +102,17 @@ impl Outcome {
 }
 
 impl Reader {
-    async fn read(self, target: ReadTarget) -> Result<ReadAnswer, Failure> {
+    async fn read(
+        self: Arc<Self>,
+        target: ReadTarget,
+        connection: Arc<Connection>,
+    ) -> Result<ReadAnswer, Failure> {
         let raw = self.raw.load(Ordering::Relaxed);
-        let mut outcome = self.read_as(&target, raw).await?;
+        let mut outcome = self.read_as(&target, raw, connection).await?;
         if matches!(outcome, Outcome::WrongApiVersion) {
-            outcome = self.read_as(&target, !raw).await?;
+            let connection = self.peer.connection().await?;
+            // Boxed, since it is rare: the future of a read stays small.
+            outcome = Box::pin(self.read_as(&target, !raw, connection)).await?;
             if !matches!(outcome, Outcome::WrongApiVersion) {
                 self.raw.store(!raw, Ordering::Relaxed);
             }
@@ -110,14 +124,18 @@ impl Reader {
         })
     }
 
-    async fn read_as(&self, target: &ReadTarget, raw: bool) -> Result<Outcome, Failure> {
-        let context = self.context(target);
+    async fn read_as(
+        &self,
+        target: &ReadTarget,
+        raw: bool,
+        connection: Arc<Connection>,
+    ) -> Result<Outcome, Failure> {
         let (outcome, _) = self
             .peer
-            .call(Place::Read, |channel| {
-                let client = TikvClient::new(channel);
+            .call_on(connection, Place::Read, |channel| {
+                let client = Grpc::new(channel);
                 let client = client.max_decoding_message_size(self.max_answer_bytes);
-                get(client, context.clone(), raw)
+                get(client, self.context(target), raw)
             })
             .await?;
         Ok(outcome)
@@ -141,17 +159,19 @@ impl Reader {
     }
 }
 
-async fn get(
-    mut client: TikvClient<Channel>,
-    context: Context,
-    raw: bool,
-) -> Result<Outcome, Status> {
+/// What the generated client does, with a codec for small messages.
+async fn get(mut client: Grpc<Channel>, context: Context, raw: bool) -> Result<Outcome, Status> {
+    client
+        .ready()
+        .await
+        .map_err(|error| Status::from_error(error.into()))?;
     if raw {
         let request = RawBatchGetRequest {
             context: Some(context),
             ..RawBatchGetRequest::default()
         };
-        let answer = client.raw_batch_get(Request::new(request)).await?;
+        let (path, codec) = (PathAndQuery::from_static(RAW), SmallCodec::default());
+        let answer = client.unary(Request::new(request), path, codec).await?;
         Ok(judge_raw(answer.into_inner()))
     } else {
         let request = BatchGetRequest {
@@ -161,7 +181,8 @@ async fn get(
             version: u64::MAX,
             ..BatchGetRequest::default()
         };
-        let answer = client.kv_batch_get(Request::new(request)).await?;
+        let (path, codec) = (PathAndQuery::from_static(KV), SmallCodec::default());
+        let answer = client.unary(Request::new(request), path, codec).await?;
         Ok(judge_kv(answer.into_inner()))
     }
 }
