@@ -6,9 +6,10 @@ use super::core::{Core, Stop, store_error};
 use super::listing::Listings;
 use super::policy::Place;
 use super::reads::Reads;
-use super::retry::{Asked, Entry, EntryState, RetryBook};
+use super::retry::{Asked, Entry, EntryState, RetryBook, Setbacks};
 use super::session::Session;
 use super::shelf::{Shelf, Slot, TaskState, Tiling, sweep};
+use super::straggler::Stragglers;
 use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::range::{KeyRange, KeyRangeSet};
@@ -26,6 +27,9 @@ pub(super) struct Asking {
     pub(super) retry: RetryBook,
     pub(super) listings: Listings,
     pub(super) reads: Reads,
+    pub(super) stragglers: Stragglers,
+    /// The pause after the last round of Verify that found a difference.
+    pub(super) round_pause: Duration,
     /// Regions proven now.
     pub(super) confirmed: u64,
     /// Numbers from here on came after the last proof.
@@ -45,29 +49,38 @@ pub(super) struct FollowUp {
     pub(super) store: Option<StoreId>,
     /// What was asked there.
     pub(super) failed: Option<Asked>,
-    /// Whether the answer says that the region is elsewhere or otherwise, so
-    /// that a first look need not wait (rule R10).
-    pub(super) early: bool,
+    pub(super) haste: Haste,
     /// The shortest wait before the look.
     pub(super) at_least: Duration,
 }
 
+/// How soon a failed range is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Haste {
+    /// The first time at once: what was known may simply be out of date, and one
+    /// look tells (rule R10).
+    AtOnce,
+    /// The cluster is changing there; that is mostly over in milliseconds.
+    Soon,
+    /// After the backoff of rule R9.
+    Backoff,
+}
+
 impl FollowUp {
-    pub(super) const fn early(store: StoreId) -> Self {
+    pub(super) const fn new(haste: Haste) -> Self {
         Self {
-            store: Some(store),
+            store: None,
             failed: None,
-            early: true,
+            haste,
             at_least: Duration::ZERO,
         }
     }
 
-    pub(super) const fn backoff() -> Self {
+    /// After an answer of `store`.
+    pub(super) const fn at(store: StoreId, haste: Haste) -> Self {
         Self {
-            store: None,
-            failed: None,
-            early: false,
-            at_least: Duration::ZERO,
+            store: Some(store),
+            ..Self::new(haste)
         }
     }
 }
@@ -85,11 +98,12 @@ impl Asking {
         let target = core.config.target.clone();
         if core.config.proof == Proof::Claims {
             // The claims gathered before the leases prove nothing here.
-            let follow_up = FollowUp {
-                early: true,
-                ..FollowUp::backoff()
-            };
-            self.fail(core, &target, "not looked at yet", follow_up);
+            self.fail(
+                core,
+                &target,
+                "not looked at yet",
+                FollowUp::new(Haste::AtOnce),
+            );
             return;
         }
         for shelf in self.shelves.values_mut() {
@@ -99,12 +113,13 @@ impl Asking {
         for (_, shelf, slot) in sweep(&self.shelves) {
             claimed.add(&shelf.range(slot));
         }
+        // What was not claimed before all leases were in force may be now.
         for gap in claimed.into_gaps() {
             self.fail(
                 core,
                 &gap,
                 "no store claims to lead it",
-                FollowUp::backoff(),
+                FollowUp::new(Haste::AtOnce),
             );
         }
     }
@@ -125,9 +140,9 @@ impl Asking {
             self.retry.note_failed(&range, store, follow_up.failed);
         }
         for part in self.proven.gaps(&range).collect::<Vec<_>>() {
-            let (pieces, tries) = self.retry.claim(&part);
+            let (pieces, setbacks) = self.retry.claim(&part);
             for piece in pieces {
-                self.arm(core, piece, tries, cause, follow_up);
+                self.arm(core, piece, setbacks, cause, follow_up);
             }
         }
     }
@@ -136,15 +151,16 @@ impl Asking {
         &mut self,
         core: &mut Core,
         range: KeyRange,
-        tries: u32,
+        before: Setbacks,
         cause: &str,
         follow_up: FollowUp,
     ) {
-        let wait = if follow_up.early && tries == 0 {
-            Duration::ZERO
-        } else {
-            core.backoff(tries.saturating_add(1))
+        let pause = match follow_up.haste {
+            Haste::AtOnce if before.tries == 0 => Duration::ZERO,
+            Haste::AtOnce | Haste::Soon => core.longer_pause(before.pause, true),
+            Haste::Backoff => core.longer_pause(before.pause, false),
         };
+        let wait = core.spread(pause);
         let due = core.now + wait.max(follow_up.at_least);
         let state = if due <= core.now {
             EntryState::Queued { mark: core.mark() }
@@ -153,7 +169,10 @@ impl Asking {
         };
         self.retry.insert(Entry {
             range,
-            tries: tries.saturating_add(1),
+            setbacks: Setbacks {
+                tries: before.tries.saturating_add(1),
+                pause,
+            },
             state,
             suspects: follow_up.store.into_iter().collect(),
             failed: follow_up.failed.into_iter().collect(),
@@ -181,7 +200,12 @@ impl Asking {
                 failed: Some((store, id, task.epoch)),
                 ..follow_up
             };
-            self.fail(core, &range, &text, follow_up);
+            if task.claimed {
+                self.fail(core, &range, &text, follow_up);
+            } else {
+                // A listing told before that it is gone, and others are asked.
+                self.fail_gone(core, &range, &text, follow_up);
+            }
         }
     }
 
@@ -218,7 +242,7 @@ impl Asking {
                 store.id,
                 id,
                 "the answer names no region, or another epoch of it",
-                FollowUp::early(store.id),
+                FollowUp::at(store.id, Haste::AtOnce),
             );
             return;
         }
@@ -251,10 +275,18 @@ impl Asking {
         answer: &crate::region::ReadAnswer,
     ) {
         let id = answer.region_id;
-        let Some(store_id) = self.reads.store_of(request) else {
+        let Some(store_id) = self
+            .reads
+            .store_of(request)
+            .filter(|_| self.reads.has(request, id))
+        else {
             core.ignore();
             return;
         };
+        // Nothing waits for the answer any more, even if the region has changed
+        // since and the answer is of no use.
+        self.reads.end_one(request, id, core.now);
+        core.note_move();
         let task = self
             .shelves
             .get(&store_id)
@@ -263,13 +295,11 @@ impl Asking {
                     .get(id)
                     .filter(|task| shelf.read_of(task.slot) == Some(request))
             })
-            .filter(|task| task.epoch == answer.epoch && self.reads.has(request, id));
+            .filter(|task| task.epoch == answer.epoch);
         let Some(task) = task else {
             core.ignore();
             return;
         };
-        self.reads.end_one(request, id, core.now);
-        core.note_move();
         match &answer.result {
             Ok(()) => {
                 if let Some(shelf) = self.shelves.get_mut(&store_id) {
@@ -314,28 +344,23 @@ impl Asking {
         let follow_up = match error.kind {
             RegionErrorKind::EpochNotMatch
             | RegionErrorKind::RegionNotFound
-            | RegionErrorKind::NotLeader => FollowUp::early(store.id),
-            RegionErrorKind::ServerIsBusy { backoff } => FollowUp {
+            | RegionErrorKind::NotLeader => FollowUp::at(store.id, Haste::AtOnce),
+            RegionErrorKind::ServerIsBusy { backoff } if !backoff.is_zero() => FollowUp {
                 at_least: backoff.min(BUSY_MAX),
-                ..FollowUp {
-                    early: false,
-                    ..FollowUp::early(store.id)
-                }
+                ..FollowUp::at(store.id, Haste::Soon)
             },
+            RegionErrorKind::NotReady => FollowUp::at(store.id, Haste::Soon),
             RegionErrorKind::Unsupported => {
                 let failure = Failure::new(FailureKind::Unsupported, error.message.clone());
                 core.judge(store, &failure, Place::Call);
                 return;
             }
-            RegionErrorKind::StaleCommand
+            RegionErrorKind::ServerIsBusy { .. }
+            | RegionErrorKind::StaleCommand
             | RegionErrorKind::Duplicated
-            | RegionErrorKind::NotReady
             | RegionErrorKind::WrongPeer
             | RegionErrorKind::Unserved
-            | RegionErrorKind::Other => FollowUp {
-                early: false,
-                ..FollowUp::early(store.id)
-            },
+            | RegionErrorKind::Other => FollowUp::at(store.id, Haste::Backoff),
         };
         self.task_failed(core, store.id, id, &error.message, follow_up);
     }
@@ -352,10 +377,7 @@ impl Asking {
                 task.is_some_and(|task| shelf.read_of(task.slot) == Some(request))
             });
             if is_reading {
-                let follow_up = FollowUp {
-                    early: false,
-                    ..FollowUp::early(batch.store_id)
-                };
+                let follow_up = FollowUp::at(batch.store_id, Haste::Backoff);
                 self.task_failed(core, batch.store_id, id, cause, follow_up);
             }
         }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::asking::{Asking, FollowUp};
+use super::asking::{Asking, FollowUp, Haste};
 use super::connect::wrong_store;
 use super::core::{Core, Stop};
 use super::session::Session;
@@ -13,6 +13,76 @@ use crate::region::{Claim, PeerId, Region, RegionId, StoreId};
 /// ticked off as they come; the others are kept until the listing is complete,
 /// since only a complete listing says anything.
 impl Asking {
+    /// Lists all claims once more while the leases are given out. Those of the
+    /// probe are as old as the streams took to open; what changed since would be
+    /// found out by a refusal only, with everybody suspended.
+    pub(super) fn begin_refresh(&mut self, core: &mut Core, session: &Session) {
+        if core.config.proof != Proof::Read {
+            return;
+        }
+        let mark = core.mark();
+        for store in session.stores.keys() {
+            self.listings.want(*store, mark);
+        }
+        self.listings.start(core, session, true);
+    }
+
+    /// Takes in a part of such a listing. Nobody may be asked yet (rule R2), so
+    /// it only brings the books up to date.
+    pub(super) fn refresh(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        request: RequestId,
+        claims: Vec<Claim>,
+        done: bool,
+    ) {
+        let Some(store_id) = self.listings.note_part(core, request) else {
+            core.ignore();
+            return;
+        };
+        core.note_move();
+        self.take_claims(core, session, store_id, claims);
+        if !done || core.is_stopping() {
+            return;
+        }
+        core.store_failures.remove(&store_id);
+        for claim in self.close_listing(core, store_id, request).1 {
+            self.apply_claim(session, store_id, &claim);
+        }
+        if let Some(shelf) = self.shelves.get_mut(&store_id) {
+            for gone in shelf.unlisted() {
+                shelf.remove(gone.id);
+            }
+            shelf.tidy();
+        }
+    }
+
+    /// Notes that the listing of a store is complete. Returns the regions that
+    /// are claimed for the first time, and the claims that are not known just so.
+    fn close_listing(
+        &mut self,
+        core: &Core,
+        store_id: StoreId,
+        request: RequestId,
+    ) -> (Vec<Slot>, Vec<Claim>) {
+        let (kept, has_stranger) = self.listings.complete(core, store_id);
+        if has_stranger {
+            self.store_list_wanted = Some(core.mark());
+        }
+        let news = self
+            .shelves
+            .entry(store_id)
+            .or_default()
+            .end_listing(request);
+        // Of a region that was named twice the last word counts.
+        let kept: BTreeMap<RegionId, Claim> = kept
+            .into_iter()
+            .map(|claim| (claim.region.id, claim))
+            .collect();
+        (news, kept.into_values().collect())
+    }
+
     /// Takes in a part of the listing of a store.
     pub(super) fn take_claims(
         &mut self,
@@ -55,27 +125,18 @@ impl Asking {
         store_id: StoreId,
         request: RequestId,
     ) {
-        let (kept, has_stranger) = self.listings.complete(core, store_id);
-        if has_stranger {
-            self.store_list_wanted = Some(core.mark());
-        }
-        let shelf = self.shelves.entry(store_id).or_default();
-        let mut news = shelf.end_listing(request);
-        // Of a region that was named twice the last word counts.
-        let kept: BTreeMap<RegionId, Claim> = kept
-            .into_iter()
-            .map(|claim| (claim.region.id, claim))
-            .collect();
+        let (mut news, kept) = self.close_listing(core, store_id, request);
         let mut replaced = Vec::new();
-        for claim in kept.values() {
+        for claim in &kept {
             if let Some((slot, before)) = self.apply_claim(session, store_id, claim) {
                 news.push(slot);
-                replaced.extend(before.map(|before| (claim, before)));
+                replaced.extend(before);
             }
         }
         self.ask_news(core, store_id, news);
-        for (claim, before) in replaced {
-            self.fail_replaced(core, store_id, claim, &before);
+        let look = FollowUp::new(Haste::AtOnce);
+        for before in replaced {
+            self.fail_gone(core, &before, "the region has changed", look);
         }
         self.drop_unclaimed(core, store_id);
         if let Some(shelf) = self.shelves.get_mut(&store_id) {
@@ -135,35 +196,37 @@ impl Asking {
         Some((slot, before))
     }
 
-    /// What a region had and has no more, or all of it if nobody asks for it as
-    /// it is now, has failed.
-    fn fail_replaced(
+    /// A range that was asked for as something that is no more has failed, unless
+    /// somebody else is asked for it.
+    pub(super) fn fail_gone(
         &mut self,
         core: &mut Core,
-        store_id: StoreId,
-        claim: &Claim,
-        before: &KeyRange,
+        range: &KeyRange,
+        cause: &str,
+        follow_up: FollowUp,
     ) {
         let mut left = KeyRangeSet::new();
-        left.insert(before);
-        if self.is_live(store_id, claim.region.id) {
-            left.remove(&claim.region.range);
+        left.insert(range);
+        for served in self.live_within(range).iter() {
+            left.remove(&served);
         }
         for rest in left.iter().collect::<Vec<_>>() {
-            self.fail(
-                core,
-                &rest,
-                "the region has changed",
-                FollowUp::early(store_id),
-            );
+            self.fail(core, &rest, cause, follow_up);
         }
     }
 
-    fn is_live(&self, store_id: StoreId, id: RegionId) -> bool {
-        self.shelves
-            .get(&store_id)
-            .and_then(|shelf| shelf.get(id))
-            .is_some_and(|task| task.is_live())
+    /// Returns what is asked, or about to be, of the regions that overlap
+    /// `range`.
+    pub(super) fn live_within(&self, range: &KeyRange) -> KeyRangeSet {
+        let mut live = KeyRangeSet::new();
+        for shelf in self.shelves.values() {
+            for task in shelf.overlapping(range) {
+                if task.is_live() {
+                    live.insert(&shelf.range(task.slot));
+                }
+            }
+        }
+        live
     }
 
     /// Drops what the store claims no more, save what is in flight or proven.
@@ -181,7 +244,7 @@ impl Asking {
                     "region {} is no longer claimed by store {store_id}",
                     gone.id
                 );
-                self.fail(core, &gone.range, &text, FollowUp::early(store_id));
+                self.fail_gone(core, &gone.range, &text, FollowUp::new(Haste::AtOnce));
             }
         }
     }

@@ -267,7 +267,7 @@ impl Connect {
             .values_mut()
             .find(|dial| dial.stream.stream() == Some(stream))
         else {
-            core.ignore();
+            core.judge_abandoned(stream, reason);
             return;
         };
         dial.close(core);
@@ -307,6 +307,8 @@ impl Connect {
                     stream,
                     since: core.now,
                 };
+                // From here on what ends the old stream may be the new one.
+                core.abandoned.retain(|_, store| store.id != dial.store.id);
                 core.emit(Effect::OpenStream {
                     stream,
                     store: dial.store.clone(),

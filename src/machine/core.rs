@@ -5,7 +5,7 @@ use super::jitter::Jitter;
 use super::normal::{Normalizer, blank_error, blank_failure};
 use super::policy::{Place, Reaction, reaction};
 use super::{Config, Effect, Notice, RequestId};
-use crate::error::{Error, ErrorKind, Failure};
+use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::progress::{FinishReport, PrepareReport, ReleaseState};
 use crate::region::{Store, StoreId};
 use crate::time::Timestamp;
@@ -36,6 +36,8 @@ pub(super) struct Core {
     /// Stores of which an earlier attempt could not say that they were released,
     /// with the latest end of their lease.
     pub(super) leftovers: BTreeMap<StoreId, Timestamp>,
+    /// Streams of the last attempt that were given up before their end was read.
+    pub(super) abandoned: BTreeMap<RequestId, Store>,
     /// The last failure of each store, with the address that was used.
     pub(super) store_failures: BTreeMap<StoreId, (String, Failure)>,
     pub(super) pd_failure: Option<Failure>,
@@ -61,6 +63,9 @@ pub(super) enum Stop {
     Finish,
 }
 
+/// By how much a short backoff begins below the ordinary one.
+const SHORT: u32 = 32;
+
 impl Core {
     pub(super) fn new(config: Config, now: Timestamp) -> Self {
         let jitter = Jitter::new(config.seed);
@@ -79,6 +84,7 @@ impl Core {
             leased_before: BTreeSet::new(),
             foreign: BTreeSet::new(),
             leftovers: BTreeMap::new(),
+            abandoned: BTreeMap::new(),
             store_failures: BTreeMap::new(),
             pd_failure: None,
             ignored: 0,
@@ -117,6 +123,7 @@ impl Core {
             leased_before: _,
             foreign: _,
             leftovers,
+            abandoned,
             store_failures,
             pd_failure,
             ignored,
@@ -135,6 +142,7 @@ impl Core {
         for until in leftovers.values_mut() {
             to.instant(until);
         }
+        to.keys(abandoned);
         for (_, failure) in store_failures.values_mut() {
             blank_failure(failure);
         }
@@ -170,11 +178,19 @@ impl Core {
         self.effects.pop_front()
     }
 
-    /// Drops the waits that nobody has carried out yet: after Finish they would
-    /// be sent for nothing.
-    pub(super) fn drop_unsent_waits(&mut self) {
-        self.effects
-            .retain(|effect| !matches!(effect, Effect::WaitApply { .. }));
+    /// Drops the questions that nobody has carried out yet: once the stores are
+    /// to be released they would be asked for nothing, and a store that was taken
+    /// over is to be left alone.
+    pub(super) fn drop_unsent_questions(&mut self) {
+        self.effects.retain(|effect| {
+            !matches!(
+                effect,
+                Effect::WaitApply { .. }
+                    | Effect::LeaderRead { .. }
+                    | Effect::ListClaims { .. }
+                    | Effect::ScanRegions { .. }
+            )
+        });
     }
 
     pub(super) fn notify(&mut self, notice: Notice) {
@@ -212,13 +228,30 @@ impl Core {
 
     /// Returns the backoff after `tries` failures in a row, with jitter.
     pub(super) fn backoff(&mut self, tries: u32) -> Duration {
-        let doublings = tries.saturating_sub(1).min(30);
-        let full = self
-            .config
-            .backoff_min
-            .saturating_mul(1 << doublings)
-            .min(self.config.backoff_max);
-        self.jitter.spread(full)
+        let mut pause = Duration::ZERO;
+        for _ in 0..tries.max(1) {
+            pause = self.longer_pause(pause, false);
+            if pause >= self.config.backoff_max {
+                break;
+            }
+        }
+        self.spread(pause)
+    }
+
+    /// Returns the pause after one more failure. A short one, where a change is under way that is mostly over
+    /// in milliseconds, begins far below the ordinary one.
+    pub(super) fn longer_pause(&self, last: Duration, is_short: bool) -> Duration {
+        let least = if is_short {
+            self.config.backoff_min / SHORT
+        } else {
+            self.config.backoff_min
+        };
+        longer(last).max(least).min(self.config.backoff_max)
+    }
+
+    /// Returns a pause with jitter.
+    pub(super) fn spread(&mut self, pause: Duration) -> Duration {
+        self.jitter.spread(pause)
     }
 
     /// Counts an answer that came too late or fitted nothing.
@@ -300,6 +333,17 @@ impl Core {
         false
     }
 
+    /// Takes in the end of a stream that was given up: that somebody took it is
+    /// final, however late that is known (rule R5).
+    pub(super) fn judge_abandoned(&mut self, stream: RequestId, reason: &Failure) {
+        match self.abandoned.remove(&stream) {
+            Some(store) if reason.kind == FailureKind::Superseded => {
+                self.judge(&store, reason, Place::Leased);
+            }
+            _ => self.ignore(),
+        }
+    }
+
     /// Judges the failure of a call to PD. Returns whether it may be tried
     /// again.
     pub(super) fn judge_pd(&mut self, failure: &Failure) -> bool {
@@ -314,6 +358,12 @@ impl Core {
             _ => true,
         }
     }
+}
+
+/// A pause grows by a quarter each time, so that what is waited for is noticed
+/// soon in proportion to how long it took.
+pub(super) fn longer(pause: Duration) -> Duration {
+    pause + (pause / 4).max(Duration::from_micros(1))
 }
 
 /// Leaves of a report what was held, without when.

@@ -123,6 +123,9 @@ impl Machine {
                 Phase::Connect(connect) => {
                     connect.handle_claims(&mut self.core, request, &claims, done)
                 }
+                Phase::Suspend { session, asking } => {
+                    asking.refresh(&mut self.core, session, request, claims, done);
+                }
                 phase => match phase.asking_mut() {
                     Some((session, asking)) => {
                         asking.handle_claims(&mut self.core, session, request, claims, done);
@@ -208,11 +211,13 @@ impl Machine {
             connect.handle_failed(&mut self.core, request, failure);
             return;
         }
-        match self.phase.asking_mut() {
-            Some((session, asking)) => {
-                asking.handle_failed(&mut self.core, session, request, failure)
-            }
-            None => self.core.ignore(),
+        match &mut self.phase {
+            Phase::Suspend { session, asking }
+            | Phase::WaitApply { session, asking }
+            | Phase::Verify {
+                session, asking, ..
+            } => asking.handle_failed(&mut self.core, session, request, failure),
+            _ => self.core.ignore(),
         }
     }
 }
@@ -346,10 +351,9 @@ impl Machine {
             Phase::Connect(connect) => {
                 let (mut session, shelves) = connect.into_session();
                 session.renew_all(core);
-                Phase::Suspend {
-                    session,
-                    asking: Asking::new(shelves),
-                }
+                let mut asking = Asking::new(shelves);
+                asking.begin_refresh(core, &session);
+                Phase::Suspend { session, asking }
             }
             Phase::Suspend {
                 session,

@@ -25,6 +25,8 @@ struct Listing {
     has_stranger: bool,
     /// A listing with this number or a later one is wanted.
     wanted: Option<RequestId>,
+    /// Likewise, for looks at ranges that failed.
+    wanted_for_looks: Option<RequestId>,
     /// The number of the last complete listing.
     completed: Option<RequestId>,
     /// A new one rests as long as the last one took.
@@ -34,6 +36,7 @@ struct Listing {
 impl Listing {
     fn is_wanted(&self) -> bool {
         self.wanted
+            .max(self.wanted_for_looks)
             .is_some_and(|mark| self.completed.is_none_or(|number| number < mark))
     }
 
@@ -51,6 +54,19 @@ impl Listings {
     pub(super) fn want(&mut self, store: StoreId, mark: RequestId) {
         let listing = self.0.entry(store).or_default();
         listing.wanted = listing.wanted.max(Some(mark));
+    }
+
+    /// Likewise, for looks.
+    pub(super) fn want_for_look(&mut self, store: StoreId, mark: RequestId) {
+        let listing = self.0.entry(store).or_default();
+        listing.wanted_for_looks = listing.wanted_for_looks.max(Some(mark));
+    }
+
+    /// Wants no listings for looks any more.
+    pub(super) fn forget_looks(&mut self) {
+        for listing in self.0.values_mut() {
+            listing.wanted_for_looks = None;
+        }
     }
 
     /// Returns whether a listing of `store` with the number `mark` or a later
@@ -181,6 +197,7 @@ impl Listings {
         for listing in self.0.values_mut() {
             if !listing.is_wanted() {
                 listing.wanted = None;
+                listing.wanted_for_looks = None;
             }
             let Listing {
                 call,
@@ -188,6 +205,7 @@ impl Listings {
                 kept_ids: _,
                 has_stranger: _,
                 wanted,
+                wanted_for_looks,
                 completed,
                 not_before,
             } = listing;
@@ -195,7 +213,7 @@ impl Listings {
             if not_before.is_some_and(|at| to.is_over(at)) {
                 *not_before = None;
             }
-            if let Some(mark) = wanted {
+            for mark in [wanted, wanted_for_looks].into_iter().flatten() {
                 to.mark(mark);
             }
             if let Some(number) = completed {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::asking::{Asking, FollowUp};
+use super::asking::{Asking, FollowUp, Haste};
 use super::core::Core;
 use super::policy::Place;
 use super::retry::{Entry, EntryState};
@@ -72,6 +72,10 @@ impl Asking {
             for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
                 let state = if scanning < SCANS_MAX {
                     scanning += 1;
+                    // These will be asked whatever PD says.
+                    for store in &entry.suspects {
+                        self.listings.want_for_look(*store, mark);
+                    }
                     scan(core, &part, mark)
                 } else {
                     EntryState::Queued { mark }
@@ -126,15 +130,46 @@ impl Asking {
             }
         }
         // PD can be wrong for long: after a second failure its word is not enough.
-        let doubtful = entry.tries > 2 || !told.covers(&entry.range);
+        let doubtful = entry.setbacks.tries > 2 || !told.covers(&entry.range);
         if doubtful || core.config.proof == Proof::Claims {
             stores.extend(session.stores.keys().copied());
         }
         if stranger {
             self.store_list_wanted = Some(core.mark());
         }
+        if self.is_asked_anew(core, entry) {
+            self.retry.set_state(&start, EntryState::Resting);
+            return;
+        }
         self.begin_listing(&start, stores, named);
         self.finish_looks(core);
+    }
+
+    /// Returns whether a listing has brought since PD was asked whom to ask
+    /// for all of the range, so that no further one is needed.
+    fn is_asked_anew(&self, core: &Core, entry: &Entry) -> bool {
+        let EntryState::Scanning { sent, .. } = entry.state else {
+            return false;
+        };
+        if core.config.proof != Proof::Read {
+            return false;
+        }
+        let mut left = KeyRangeSet::new();
+        left.insert(&entry.range);
+        for part in self.proven.intersections(&entry.range) {
+            left.remove(&part);
+        }
+        for shelf in self.shelves.values() {
+            for task in shelf.overlapping(&entry.range) {
+                let is_new = shelf
+                    .first_asked(task.slot)
+                    .is_none_or(|first| first >= sent);
+                if task.is_live() && is_new {
+                    left.remove(&shelf.range(task.slot));
+                }
+            }
+        }
+        left.is_empty()
     }
 
     /// A full page ends before the range may: the rest is looked at on its own.
@@ -199,7 +234,7 @@ impl Asking {
             return;
         };
         for store in &stores {
-            self.listings.want(*store, mark);
+            self.listings.want_for_look(*store, mark);
         }
         let state = EntryState::Listing {
             mark,
@@ -252,8 +287,14 @@ impl Asking {
         }
     }
 
-    /// Ends the looks whose listings are all there.
+    /// Ends the looks whose listings are all there. One that is widened can be
+    /// over at once.
     pub(super) fn finish_looks(&mut self, core: &mut Core) {
+        while self.finish_some(core) {}
+    }
+
+    /// Returns whether there were any.
+    fn finish_some(&mut self, core: &mut Core) -> bool {
         let listings = &self.listings;
         let is_finished = |entry: &&Entry| match &entry.state {
             EntryState::Listing { mark, stores, .. } => stores
@@ -263,19 +304,26 @@ impl Asking {
         };
         let finished = self.retry.listing().filter(is_finished);
         let starts: Vec<Key> = finished.map(|entry| entry.range.start().clone()).collect();
-        for start in starts {
-            if let Some(entry) = self.retry.remove(&start) {
+        for start in &starts {
+            if let Some(entry) = self.retry.remove(start) {
                 self.finish_look(core, entry);
             }
         }
+        !starts.is_empty()
     }
 
-    /// Asks whoever claims the range; what nobody claims has failed again.
+    /// Asks whoever claims the range. What nobody claims is looked for at all
+    /// stores, and has failed again if that was done.
     fn finish_look(&mut self, core: &mut Core, entry: Entry) {
-        let named = match &entry.state {
-            EntryState::Listing { named, .. } => named.clone(),
-            _ => BTreeMap::new(),
+        let EntryState::Listing {
+            mark,
+            stores,
+            named,
+        } = entry.state.clone()
+        else {
+            return;
         };
+        let is_whole = self.shelves.keys().all(|store| stores.contains(store));
         for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
             let served = self.ask_claimers(core, &part, &named);
             for rest in served.intersections(&part).collect::<Vec<_>>() {
@@ -288,6 +336,10 @@ impl Asking {
                 });
             }
             for rest in served.gaps(&part).collect::<Vec<_>>() {
+                if !is_whole {
+                    self.widen(mark, &named, rest, &entry);
+                    continue;
+                }
                 self.retry.insert(Entry {
                     range: rest.clone(),
                     state: EntryState::Resting,
@@ -299,10 +351,33 @@ impl Asking {
                     core,
                     &rest,
                     "no store claims to lead it",
-                    FollowUp::backoff(),
+                    FollowUp::new(Haste::Soon),
                 );
             }
         }
+    }
+
+    /// PD's word was not enough for `range`: all stores are asked, at once.
+    fn widen(
+        &mut self,
+        mark: RequestId,
+        named: &BTreeMap<RegionId, StoreId>,
+        range: KeyRange,
+        entry: &Entry,
+    ) {
+        let stores: BTreeSet<_> = self.shelves.keys().copied().collect();
+        for store in &stores {
+            self.listings.want_for_look(*store, mark);
+        }
+        self.retry.insert(Entry {
+            range,
+            state: EntryState::Listing {
+                mark,
+                stores,
+                named: named.clone(),
+            },
+            ..entry.clone()
+        });
     }
 
     /// Lets every claimer of `part` be asked. Returns the ranges of those that

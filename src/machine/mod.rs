@@ -54,6 +54,7 @@ mod report;
 mod retry;
 mod session;
 mod shelf;
+mod straggler;
 mod timer;
 mod verify;
 

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::asking::Asking;
+use super::core::longer;
 use super::{Config, Effect, Machine, RequestId};
 use crate::error::{Error, Failure};
 use crate::time::Timestamp;
@@ -111,7 +112,7 @@ impl Normalizer {
         let mut tries_max = 1;
         let mut backoff = config.backoff_min;
         while backoff < config.backoff_max {
-            backoff = backoff.saturating_mul(2);
+            backoff = longer(backoff);
             tries_max += 1;
         }
         Self {
@@ -276,6 +277,8 @@ impl Asking {
             retry,
             reads,
             listings,
+            stragglers,
+            round_pause: _,
             confirmed: _,
             last_proof,
             store_list,
@@ -290,6 +293,7 @@ impl Asking {
         }
         reads.normalize(to);
         retry.normalize(to);
+        stragglers.normalize(to);
         listings.normalize(to);
         store_list.normalize(to);
         if *store_list_wanted <= *store_list_completed {

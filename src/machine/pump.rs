@@ -1,5 +1,5 @@
 use super::Effect;
-use super::asking::{Asking, FollowUp};
+use super::asking::{Asking, FollowUp, Haste};
 use super::core::Core;
 use super::reads::Reads;
 use super::session::{Session, StoreBook};
@@ -22,7 +22,11 @@ impl Asking {
             }
         }
         self.catch_leftovers(core);
+        self.note_stragglers(core);
         self.run_queue(core);
+        if self.retry.active() == 0 {
+            self.listings.forget_looks();
+        }
         self.listings.start(core, session, false);
         self.pump_store_list(core);
     }
@@ -30,12 +34,7 @@ impl Asking {
     /// When nothing is under way the gaps of what is proven decide what is left
     /// to do, whatever the books say.
     fn catch_leftovers(&mut self, core: &mut Core) {
-        let busy = self.in_flight() > 0
-            || self
-                .shelves
-                .values()
-                .any(|shelf| !shelf.ready.is_empty() || !shelf.confirmed.is_empty())
-            || self.retry.active() > 0;
+        let busy = self.in_flight() > 0 || self.has_unsent() || self.retry.active() > 0;
         if busy || self.is_complete(core) {
             return;
         }
@@ -45,9 +44,15 @@ impl Asking {
                 core,
                 &gap,
                 "no store claims to lead it",
-                FollowUp::backoff(),
+                FollowUp::new(Haste::Backoff),
             );
         }
+    }
+
+    /// Returns whether regions wait for a place in a window.
+    pub(super) fn has_unsent(&self) -> bool {
+        let mut shelves = self.shelves.values();
+        shelves.any(|shelf| !shelf.ready.is_empty() || !shelf.confirmed.is_empty())
     }
 
     pub(super) fn pump_store_list(&mut self, core: &mut Core) {
@@ -64,6 +69,7 @@ impl Asking {
     pub(super) fn expire(&mut self, core: &mut Core) {
         self.expire_waits(core);
         self.expire_reads(core);
+        self.expire_stragglers(core);
         self.expire_looks(core);
         if self.store_list.is_due(core.now) {
             self.store_list.rest();
@@ -106,7 +112,7 @@ impl Asking {
                 "region {id} at store {store}: the wait is unanswered for {:?}",
                 core.config.ask_timeout
             );
-            self.fail(core, &range, &text, FollowUp::early(store));
+            self.fail(core, &range, &text, FollowUp::at(store, Haste::AtOnce));
         }
     }
 
@@ -134,6 +140,7 @@ impl Asking {
             timers.add(progress + core.config.read_timeout, Timer::Read(request));
         }
         timers.add_some(self.retry.next_due(), Timer::Retry);
+        timers.add_some(self.stragglers.due(), Timer::Retry);
         self.look_timers(core, timers);
         self.listings.timers(core, timers);
         timers.add_some(

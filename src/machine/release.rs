@@ -8,7 +8,7 @@ use super::timer::{Timer, Timers};
 use super::{Effect, Notice, Outcome, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::progress::ReleaseState;
-use crate::region::StoreId;
+use crate::region::{Store, StoreId};
 use crate::time::Timestamp;
 
 /// Lifting the leases: the one path on which everything is cleaned up (rule
@@ -56,7 +56,7 @@ struct Releasing {
 impl Release {
     /// Sends Finish wherever our lease may be in force.
     pub(super) fn begin(core: &mut Core, session: Session, then: Then) -> Self {
-        core.drop_unsent_waits();
+        core.drop_unsent_questions();
         let mut stores = BTreeMap::new();
         for (id, book) in session.stores {
             stores.insert(id, begin_store(core, id, book));
@@ -151,6 +151,12 @@ impl Release {
     pub(super) fn expire(&mut self, core: &mut Core) {
         for (id, store) in &mut self.stores {
             if store.deadline.is_some_and(|deadline| deadline <= core.now) {
+                let given_up = Store {
+                    id: *id,
+                    address: store.address.clone(),
+                    ..Store::default()
+                };
+                core.abandoned.insert(store.stream, given_up);
                 store.close(core, *id);
             }
         }

@@ -92,7 +92,7 @@ fn asking_text(core: &Core, asking: &Asking, limit: usize) -> String {
         .iter()
         .filter(|entry| entry.is_active())
         .take(limit)
-        .map(|entry| format!("{} (attempt {})", entry.cause, entry.tries))
+        .map(|entry| format!("{} (attempt {})", entry.cause, entry.setbacks.tries))
         .collect();
     if !causes.is_empty() {
         text.push_str("; ");

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::RequestId;
 use super::normal::Normalizer;
@@ -23,8 +24,7 @@ pub(super) struct RetryBook {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Entry {
     pub(super) range: KeyRange,
-    /// Failures in a row.
-    pub(super) tries: u32,
+    pub(super) setbacks: Setbacks,
     pub(super) state: EntryState,
     /// Stores whose listing may tell more, since they failed it.
     pub(super) suspects: BTreeSet<StoreId>,
@@ -32,6 +32,24 @@ pub(super) struct Entry {
     pub(super) failed: BTreeSet<Asked>,
     /// What was said last, for reports.
     pub(super) cause: String,
+}
+
+/// What a range has suffered in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Setbacks {
+    /// Failures.
+    pub(super) tries: u32,
+    /// The last pause after one, before jitter.
+    pub(super) pause: Duration,
+}
+
+impl Setbacks {
+    fn worst(self, other: Self) -> Self {
+        Self {
+            tries: self.tries.max(other.tries),
+            pause: self.pause.max(other.pause),
+        }
+    }
 }
 
 /// A region as it was asked at a store.
@@ -71,7 +89,7 @@ impl Entry {
 
 impl Entry {
     fn touches(&self, next: &Self) -> bool {
-        self.tries == next.tries && self.range.end().as_key() == Some(next.range.start())
+        self.setbacks == next.setbacks && self.range.end().as_key() == Some(next.range.start())
     }
 
     /// Takes in the next entry, which touches this one.
@@ -91,15 +109,15 @@ impl Entry {
 
 impl RetryBook {
     /// Returns the parts of `range` that no active entry speaks for, and the
-    /// most failures in a row of any part. Resting entries give way.
-    pub(super) fn claim(&mut self, range: &KeyRange) -> (Vec<KeyRange>, u32) {
-        let mut tries = 0;
+    /// worst that any part has suffered. Resting entries give way.
+    pub(super) fn claim(&mut self, range: &KeyRange) -> (Vec<KeyRange>, Setbacks) {
+        let mut setbacks = Setbacks::default();
         let mut taken = KeyRangeSet::new();
         for start in self.overlapping(range) {
             let Some(entry) = self.entries.get(&start) else {
                 continue;
             };
-            tries = tries.max(entry.tries);
+            setbacks = setbacks.worst(entry.setbacks);
             if entry.is_active() {
                 taken.insert(&entry.range);
                 continue;
@@ -108,7 +126,7 @@ impl RetryBook {
                 self.put_back_outside(entry, range);
             }
         }
-        (taken.gaps(range).collect(), tries)
+        (taken.gaps(range).collect(), setbacks)
     }
 
     fn put_back_outside(&mut self, entry: Entry, range: &KeyRange) {
@@ -315,7 +333,7 @@ impl RetryBook {
         for (_, mut entry) in entries {
             let Entry {
                 range: _,
-                tries: _,
+                setbacks: _,
                 state,
                 suspects: _,
                 failed: _,
@@ -380,11 +398,18 @@ mod tests {
     fn entry(from: u8, to: u8, tries: u32, state: EntryState) -> Entry {
         Entry {
             range: keys(from, to),
-            tries,
+            setbacks: setbacks(tries),
             state,
             suspects: BTreeSet::from([StoreId(u64::from(from))]),
             failed: BTreeSet::from([asked(from.into())]),
             cause: String::new(),
+        }
+    }
+
+    fn setbacks(tries: u32) -> Setbacks {
+        Setbacks {
+            tries,
+            pause: Duration::from_millis(tries.into()),
         }
     }
 
@@ -422,14 +447,15 @@ mod tests {
             entry(4, 5, 2, armed(1)),
             entry(6, 9, 7, EntryState::Resting),
         ]);
-        let (free, tries) = book.claim(&keys(2, 6));
+        let (free, worst) = book.claim(&keys(2, 6));
         assert_eq!(free, [keys(2, 4), keys(5, 6)]);
-        assert_eq!(tries, 4, "the one from 6 on does not overlap");
+        assert_eq!(worst, setbacks(4), "the one from 6 on does not overlap");
         // What lies outside stays, with all that was known.
         assert_eq!(ranges(&book), [keys(1, 2), keys(4, 5), keys(6, 9)]);
-        assert_eq!(book.iter().next().map(|entry| entry.tries), Some(4));
-        let (free, tries) = book.claim(&keys(7, 8));
-        assert_eq!((free, tries), (vec![keys(7, 8)], 7));
+        let first = book.iter().next().map(|entry| entry.setbacks);
+        assert_eq!(first, Some(setbacks(4)));
+        let (free, worst) = book.claim(&keys(7, 8));
+        assert_eq!((free, worst), (vec![keys(7, 8)], setbacks(7)));
         assert_eq!(
             ranges(&book),
             [keys(1, 2), keys(4, 5), keys(6, 7), keys(8, 9)]

@@ -1,4 +1,4 @@
-use super::asking::{Asking, FollowUp};
+use super::asking::{Asking, FollowUp, Haste};
 use super::core::{Core, Stop};
 use super::normal::Normalizer;
 use super::session::Session;
@@ -59,6 +59,8 @@ impl Verify {
                         .all(|store| asking.listings.is_complete_since(*store, mark));
                 if listed {
                     self.end_round(core, asking, mark);
+                    // What differs may be looked at without a backoff.
+                    asking.pump(core, session);
                 }
             }
         }
@@ -187,9 +189,16 @@ impl Asking {
         for range in &ranges {
             self.proven.remove(range);
         }
-        let follow_up = FollowUp {
-            at_least: core.backoff(rounds),
-            ..FollowUp::backoff()
+        // The first difference is looked into at once, further ones after a
+        // pause that grows with the rounds.
+        let follow_up = if rounds > 1 {
+            self.round_pause = core.longer_pause(self.round_pause, true);
+            FollowUp {
+                at_least: core.spread(self.round_pause),
+                ..FollowUp::new(Haste::Soon)
+            }
+        } else {
+            FollowUp::new(Haste::AtOnce)
         };
         for range in ranges {
             self.fail(core, &range, &round.cause, follow_up);

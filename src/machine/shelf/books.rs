@@ -103,6 +103,11 @@ impl Shelf {
         self.asks.get(&slot).map(|ask| ask.first)
     }
 
+    /// Returns the slots of the regions that are asked.
+    pub(in crate::machine) fn asked_slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.asks.keys().copied()
+    }
+
     pub(in crate::machine) fn iter(&self) -> impl Iterator<Item = Task> + '_ {
         self.table.rows().filter_map(|slot| self.task(slot))
     }

@@ -112,13 +112,17 @@ pub(in crate::sim) struct Form {
     /// The term in which it leads and has committed something; `None` when it
     /// serves no reads.
     pub(in crate::sim) leads_in: Option<u64>,
+    /// Whether it takes itself for the leader.
+    pub(in crate::sim) claims: bool,
 }
 
-/// Since when a peer has its epoch, and since when it can serve reads.
+/// Since when a peer has its epoch, since when it can serve reads, and since when
+/// it claims to lead no more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::sim) struct Formed {
     pub(in crate::sim) epoch_at: Timestamp,
     pub(in crate::sim) leads_at: Timestamp,
+    pub(in crate::sim) yielded_at: Timestamp,
 }
 
 /// A renewal as the store served it.
@@ -231,6 +235,9 @@ impl History {
         }
         if form.leads_in.is_some() && form.leads_in != before.leads_in {
             formed.leads_at = now;
+        }
+        if before.claims && !form.claims {
+            formed.yielded_at = now;
         }
     }
 

@@ -54,6 +54,11 @@ impl Cluster {
 }
 
 impl Cluster {
+    /// Returns when PD had, or will have, its leader back for the last time.
+    pub(in crate::sim) fn pd_back_at(&self) -> Timestamp {
+        self.pd.down_until
+    }
+
     /// Returns since when the peer of `region` on `store` is what it is.
     pub(in crate::sim) fn formed(&self, region: RegionId, store: StoreId) -> Formed {
         let forms = &self.history.forms;

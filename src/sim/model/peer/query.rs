@@ -30,6 +30,7 @@ impl PeerNode {
         Form {
             epoch: self.region.epoch,
             leads_in: serves.then_some(self.term),
+            claims: self.is_leader(),
         }
     }
 

@@ -27,6 +27,15 @@ pub(in crate::sim::world) struct Ledger {
     /// When each phase began first.
     phases: BTreeMap<PhaseName, Timestamp>,
     finish_asked: Option<Timestamp>,
+    /// When each list of the stores was asked for; when the last one that was
+    /// answered was, and how long it took.
+    lists_asked: BTreeMap<RequestId, Timestamp>,
+    store_list: (Timestamp, Duration),
+    /// From the moment when regions could be asked for first until PD had a
+    /// leader for the rest of the time.
+    pd_back: Duration,
+    /// From the same moment until each region was claimed by one store alone.
+    claimed_once: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +100,9 @@ impl Ledger {
             Effect::Finish {
                 request, store_id, ..
             } => call(request, *store_id, Call::Finish),
+            Effect::ListStores { request } => {
+                self.lists_asked.insert(*request, at);
+            }
             Effect::ListClaims { request, store } => call(request, store.id, Call::Listing),
             Effect::WaitApply {
                 stream, regions, ..
@@ -131,6 +143,11 @@ impl Ledger {
             Event::LeaderReadDone { request, answers } if !self.is_held => {
                 for answer in answers {
                     self.read_answered(*request, answer, now);
+                }
+            }
+            Event::StoresListed { request, .. } if !self.is_held => {
+                if let Some(sent) = self.lists_asked.remove(request) {
+                    self.store_list = (sent, now.saturating_duration_since(sent));
                 }
             }
             Event::FinishRequested => self.finish_asked = Some(now),
@@ -217,11 +234,19 @@ impl Ledger {
         let Some(&begin) = self.phases.get(&PhaseName::WaitApply) else {
             return;
         };
+        // PD may have lost its leader once more since it listed the stores.
+        let pd_back_at = cluster.pd_back_at().min(self.store_list.0);
+        self.pd_back = pd_back_at.saturating_duration_since(begin);
         for (&region, times) in &mut self.regions {
             let formed = cluster.formed(region, times.store);
             let may_ask = formed.epoch_at.max(times.not_before);
             times.may_ask = may_ask.saturating_duration_since(begin);
             times.leads = formed.leads_at.saturating_duration_since(begin);
+            let others = self.stores.keys().filter(|store| **store != times.store);
+            let yielded = others.map(|store| cluster.formed(region, *store).yielded_at);
+            let once = yielded.max().unwrap_or_default();
+            let once = once.saturating_duration_since(begin);
+            self.claimed_once = self.claimed_once.max(once);
         }
     }
 
@@ -269,7 +294,10 @@ impl Ledger {
             .map(|(store, times)| asking.get(store).copied().unwrap_or_default() + times.listing)
             .max()
             .unwrap_or_default();
-        let both = ask_and_list.max(ask + slowest(&|times| times.renewal));
+        let both = ask_and_list
+            .max(ask + slowest(&|times| times.renewal))
+            .max(ask.max(self.pd_back) + self.store_list.1)
+            .max(self.claimed_once);
         [
             slowest(&|times| times.lease.unwrap_or_default()),
             ask,

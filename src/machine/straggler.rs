@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use super::asking::{Asking, FollowUp, Haste};
+use super::core::Core;
+use super::normal::Normalizer;
+use crate::range::KeyRange;
+use crate::region::{RegionId, StoreId};
+use crate::time::Timestamp;
+
+/// With more than this in flight nobody is a straggler.
+const STRAGGLERS_MAX: u64 = 16;
+
+/// When the last few regions are looked at anew though their requests are not
+/// overdue: a leader that was deposed may leave a request unanswered for long
+/// after its successor could have answered.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Stragglers {
+    due: Option<Timestamp>,
+    /// The last pause before such a look; it grows like a backoff.
+    pause: Duration,
+}
+
+impl Stragglers {
+    pub(super) const fn due(&self) -> Option<Timestamp> {
+        self.due
+    }
+
+    pub(super) fn normalize(&mut self, to: &mut Normalizer) {
+        let Self { due, pause: _ } = self;
+        if let Some(due) = due {
+            to.instant(due);
+        }
+    }
+}
+
+impl Asking {
+    /// Notes whether only few requests are in flight and nothing else is to be
+    /// done.
+    pub(super) fn note_stragglers(&mut self, core: &Core) {
+        let in_flight = self.in_flight();
+        let is_quiet = in_flight > 0
+            && in_flight <= STRAGGLERS_MAX
+            && self.retry.active() == 0
+            && !self.has_unsent();
+        if !is_quiet {
+            self.stragglers.due = None;
+        } else if self.stragglers.due.is_none() {
+            self.stragglers.pause = core.longer_pause(self.stragglers.pause, false);
+            self.stragglers.due = Some(core.now + self.stragglers.pause);
+        }
+    }
+
+    /// Lets the ranges of the stragglers be looked at; their requests go on.
+    pub(super) fn expire_stragglers(&mut self, core: &mut Core) {
+        if self.stragglers.due.is_none_or(|due| due > core.now) {
+            return;
+        }
+        self.stragglers.due = None;
+        for (store, id, range) in self.asked_ranges() {
+            let text = format!("region {id} at store {store}: the answer is slow in coming");
+            self.fail(core, &range, &text, FollowUp::at(store, Haste::Soon));
+        }
+    }
+
+    fn asked_ranges(&self) -> Vec<(StoreId, RegionId, KeyRange)> {
+        let mut found = Vec::new();
+        for (store, shelf) in &self.shelves {
+            for slot in shelf.asked_slots() {
+                if let Some(task) = shelf.task(slot)
+                    && task.is_live()
+                {
+                    found.push((*store, task.id, shelf.range(slot)));
+                }
+            }
+        }
+        found
+    }
+}
