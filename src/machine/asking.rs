@@ -14,6 +14,7 @@ use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::range::{KeyRange, KeyRangeSet};
 use crate::region::{RegionError, RegionErrorKind, RegionId, Store, StoreId};
+use crate::time::Timestamp;
 
 /// The longest delay that a busy store can ask for.
 const BUSY_MAX: Duration = Duration::from_secs(60);
@@ -136,9 +137,7 @@ impl Asking {
         let Some(range) = range.intersection(&core.config.target) else {
             return;
         };
-        if let Some(store) = follow_up.store {
-            self.retry.note_failed(&range, store, follow_up.failed);
-        }
+        self.retry.note_failed(&range, follow_up, core.now);
         for part in self.proven.gaps(&range).collect::<Vec<_>>() {
             let (pieces, setbacks) = self.retry.claim(&part);
             for piece in pieces {
@@ -176,6 +175,9 @@ impl Asking {
             state,
             suspects: follow_up.store.into_iter().collect(),
             failed: follow_up.failed.into_iter().collect(),
+            is_stale: false,
+            is_slow: false,
+            not_before: Timestamp::ZERO,
             cause: cause.to_owned(),
         });
     }

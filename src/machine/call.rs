@@ -170,7 +170,7 @@ mod tests {
         let mut core = Core::new(Config::default(), at(100));
         let mut call = Call::default();
         let mut pauses = Vec::new();
-        for _ in 0..8 {
+        for _ in 0..20 {
             call.start(&mut core);
             call.fail(&mut core);
             assert_eq!((call.request(), call.sent()), (None, None));
@@ -182,7 +182,7 @@ mod tests {
         }
         let config = Config::default();
         assert!(pauses[0] >= config.backoff_min / 2 && pauses[0] <= config.backoff_min);
-        assert!(pauses[7] >= config.backoff_max / 2 && pauses[7] <= config.backoff_max);
+        assert!(pauses[19] >= config.backoff_max / 2 && pauses[19] <= config.backoff_max);
         call.rest();
         assert!(call.is_idle());
         // A success lets it begin anew.

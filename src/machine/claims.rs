@@ -41,7 +41,6 @@ impl Asking {
             core.ignore();
             return;
         };
-        core.note_move();
         self.take_claims(core, session, store_id, claims);
         if !done || core.is_stopping() {
             return;
@@ -146,7 +145,7 @@ impl Asking {
 
     /// Lets regions that are new on their shelf be asked, in key order, unless
     /// that very thing failed and its backoff runs.
-    fn ask_news(&mut self, core: &Core, store_id: StoreId, mut news: Vec<Slot>) {
+    fn ask_news(&mut self, core: &mut Core, store_id: StoreId, mut news: Vec<Slot>) {
         let Some(shelf) = self.shelves.get_mut(&store_id) else {
             return;
         };
@@ -162,6 +161,7 @@ impl Asking {
             let asked = (store_id, task.id, task.epoch);
             if !self.proven.covers(&range) && !self.retry.is_resting(&range, &asked) {
                 shelf.make_ready(slot, core.now);
+                core.note_move();
             }
         }
     }

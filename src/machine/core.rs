@@ -468,15 +468,15 @@ mod tests {
     }
 
     #[test]
-    fn backoffs_double_up_to_the_longest() {
+    fn backoffs_grow_by_a_quarter_up_to_the_longest() {
         let mut core = core();
         let (least, most) = (core.config.backoff_min, core.config.backoff_max);
         for (tries, full) in [
             (0, least),
             (1, least),
-            (2, least * 2),
-            (5, least * 16),
-            (7, most),
+            (2, least * 5 / 4),
+            (3, least * 25 / 16),
+            (19, most),
             (u32::MAX, most),
         ] {
             for _ in 0..50 {

@@ -360,6 +360,8 @@ impl Machine {
                 mut asking,
             } => {
                 asking.start(core);
+                // Listings that failed meanwhile may be due again by now.
+                asking.expire(core);
                 Phase::WaitApply { session, asking }
             }
             Phase::WaitApply { session, asking } => Phase::Verify {

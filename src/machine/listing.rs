@@ -195,9 +195,11 @@ impl Listings {
 
     pub(super) fn normalize(&mut self, to: &mut Normalizer) {
         for listing in self.0.values_mut() {
-            if !listing.is_wanted() {
-                listing.wanted = None;
-                listing.wanted_for_looks = None;
+            let completed = listing.completed;
+            for wanted in [&mut listing.wanted, &mut listing.wanted_for_looks] {
+                if *wanted <= completed {
+                    *wanted = None;
+                }
             }
             let Listing {
                 call,

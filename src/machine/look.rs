@@ -138,7 +138,9 @@ impl Asking {
             self.store_list_wanted = Some(core.mark());
         }
         if self.is_asked_anew(core, entry) {
-            self.retry.set_state(&start, EntryState::Resting);
+            let entry = entry.at_rest(entry.range.clone());
+            self.retry.remove(&start);
+            self.retry.insert(entry);
             return;
         }
         self.begin_listing(&start, stores, named);
@@ -151,7 +153,7 @@ impl Asking {
         let EntryState::Scanning { sent, .. } = entry.state else {
             return false;
         };
-        if core.config.proof != Proof::Read {
+        if core.config.proof != Proof::Read || entry.is_stale {
             return false;
         }
         let mut left = KeyRangeSet::new();
@@ -161,10 +163,14 @@ impl Asking {
         }
         for shelf in self.shelves.values() {
             for task in shelf.overlapping(&entry.range) {
-                let is_new = shelf
-                    .first_asked(task.slot)
-                    .is_none_or(|first| first >= sent);
-                if task.is_live() && is_new {
+                let is_new = match task.state {
+                    TaskState::Ready => true,
+                    TaskState::Waiting => {
+                        shelf.last_asked(task.slot).is_some_and(|last| last > sent)
+                    }
+                    _ => false,
+                };
+                if is_new && task.is_live() {
                     left.remove(&shelf.range(task.slot));
                 }
             }
@@ -257,7 +263,6 @@ impl Asking {
             core.ignore();
             return;
         };
-        core.note_move();
         self.take_claims(core, session, store, claims);
         if done && !core.is_stopping() {
             core.store_failures.remove(&store);
@@ -327,34 +332,38 @@ impl Asking {
         for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
             let served = self.ask_claimers(core, &part, &named);
             for rest in served.intersections(&part).collect::<Vec<_>>() {
-                self.retry.insert(Entry {
-                    range: rest,
-                    state: EntryState::Resting,
-                    suspects: BTreeSet::new(),
-                    failed: BTreeSet::new(),
-                    ..entry.clone()
-                });
+                self.retry.insert(entry.at_rest(rest));
             }
             for rest in served.gaps(&part).collect::<Vec<_>>() {
-                if !is_whole {
+                if is_whole {
+                    self.fail_again(core, &rest, &entry);
+                } else {
                     self.widen(mark, &named, rest, &entry);
-                    continue;
                 }
-                self.retry.insert(Entry {
-                    range: rest.clone(),
-                    state: EntryState::Resting,
-                    suspects: BTreeSet::new(),
-                    failed: BTreeSet::new(),
-                    ..entry.clone()
-                });
-                self.fail(
-                    core,
-                    &rest,
-                    "no store claims to lead it",
-                    FollowUp::new(Haste::Soon),
-                );
             }
         }
+    }
+
+    /// Nobody is asked for `range` after a look: nobody claims it, or who does has
+    /// refused since the look began.
+    fn fail_again(&mut self, core: &mut Core, range: &KeyRange, entry: &Entry) {
+        self.retry.insert(entry.at_rest(range.clone()));
+        let haste = if entry.is_slow {
+            Haste::Backoff
+        } else {
+            Haste::Soon
+        };
+        let follow_up = FollowUp {
+            at_least: entry.not_before.saturating_duration_since(core.now),
+            ..FollowUp::new(haste)
+        };
+        let cause = if entry.failed.is_empty() {
+            "no store claims to lead it"
+        } else {
+            &entry.cause
+        };
+        self.fail(core, range, cause, follow_up);
+        self.retry.remember(range, entry);
     }
 
     /// PD's word was not enough for `range`: all stores are asked, at once.

@@ -19,6 +19,7 @@ impl Asking {
             if let Some(book) = session.stores.get(store) {
                 pump_waits(core, book, shelf, &self.proven);
                 pump_reads(core, book, shelf, &mut self.reads);
+                shelf.trim_unsent();
             }
         }
         self.catch_leftovers(core);

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::RequestId;
+use super::asking::{FollowUp, Haste};
 use super::normal::Normalizer;
 use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
 use crate::region::{RegionEpoch, RegionId, StoreId};
@@ -30,6 +31,11 @@ pub(super) struct Entry {
     pub(super) suspects: BTreeSet<StoreId>,
     /// What failed there: it is not asked again before the backoff is over.
     pub(super) failed: BTreeSet<Asked>,
+    /// Whether something failed since the look began; whether that wants the
+    /// backoff of rule R9, and until when it is not to be asked again.
+    pub(super) is_stale: bool,
+    pub(super) is_slow: bool,
+    pub(super) not_before: Timestamp,
     /// What was said last, for reports.
     pub(super) cause: String,
 }
@@ -88,6 +94,20 @@ impl Entry {
 }
 
 impl Entry {
+    /// Returns an entry for `range` that only remembers its setbacks.
+    pub(super) fn at_rest(&self, range: KeyRange) -> Self {
+        Self {
+            range,
+            state: EntryState::Resting,
+            suspects: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            is_stale: false,
+            is_slow: false,
+            not_before: Timestamp::ZERO,
+            ..self.clone()
+        }
+    }
+
     fn touches(&self, next: &Self) -> bool {
         self.setbacks == next.setbacks && self.range.end().as_key() == Some(next.range.start())
     }
@@ -104,6 +124,9 @@ impl Entry {
         }
         self.suspects.extend(next.suspects);
         self.failed.extend(next.failed);
+        self.is_stale |= next.is_stale;
+        self.is_slow |= next.is_slow;
+        self.not_before = self.not_before.max(next.not_before);
     }
 }
 
@@ -225,11 +248,24 @@ impl RetryBook {
     }
 
     /// Notes what failed with all entries that overlap `range`.
-    pub(super) fn note_failed(&mut self, range: &KeyRange, store: StoreId, failed: Option<Asked>) {
+    pub(super) fn note_failed(&mut self, range: &KeyRange, follow_up: FollowUp, now: Timestamp) {
         for start in self.overlapping(range) {
             if let Some(entry) = self.entries.get_mut(&start) {
-                entry.suspects.insert(store);
-                entry.failed.extend(failed);
+                entry.suspects.extend(follow_up.store);
+                entry.failed.extend(follow_up.failed);
+                entry.is_stale = true;
+                entry.is_slow |= follow_up.haste == Haste::Backoff;
+                entry.not_before = entry.not_before.max(now + follow_up.at_least);
+            }
+        }
+    }
+
+    /// Lets the entries that overlap `range` know what failed before.
+    pub(super) fn remember(&mut self, range: &KeyRange, before: &Entry) {
+        for start in self.overlapping(range) {
+            if let Some(entry) = self.entries.get_mut(&start) {
+                entry.suspects.extend(&before.suspects);
+                entry.failed.extend(&before.failed);
             }
         }
     }
@@ -337,8 +373,16 @@ impl RetryBook {
                 state,
                 suspects: _,
                 failed: _,
+                is_stale: _,
+                is_slow: _,
+                not_before,
                 cause,
             } = &mut entry;
+            if to.is_over(*not_before) {
+                *not_before = Timestamp::ZERO;
+            } else {
+                to.instant(not_before);
+            }
             cause.clear();
             match state {
                 EntryState::Armed { due } => to.instant(due),
@@ -402,6 +446,9 @@ mod tests {
             state,
             suspects: BTreeSet::from([StoreId(u64::from(from))]),
             failed: BTreeSet::from([asked(from.into())]),
+            is_stale: false,
+            is_slow: false,
+            not_before: Timestamp::ZERO,
             cause: String::new(),
         }
     }
@@ -497,7 +544,11 @@ mod tests {
             entry(3, 5, 1, queued(1)),
             entry(6, 7, 1, armed(1)),
         ]);
-        book.note_failed(&keys(2, 4), StoreId(8), Some(asked(40)));
+        let follow_up = FollowUp {
+            failed: Some(asked(40)),
+            ..FollowUp::at(StoreId(8), Haste::Soon)
+        };
+        book.note_failed(&keys(2, 4), follow_up, Timestamp::ZERO);
         for (range, rests) in [
             (keys(2, 3), true),
             (keys(0, 9), true),

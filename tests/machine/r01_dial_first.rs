@@ -170,10 +170,11 @@ fn r01_every_store_is_probed_once_before_its_stream_is_opened() {
     let mut bench = Bench::new();
     bench.run_to(PhaseName::Suspend);
     for id in 1..=3 {
-        let probes = bench.times(|ask| ask.is_claims() && ask.at(id));
         let opens = bench.times(|ask| ask.is_open() && ask.at(id));
-        assert_eq!(probes.len(), 1);
-        assert!(probes[0] + LATENCY <= opens[0], "probed before");
+        let listings = bench.times(|ask| ask.is_claims() && ask.at(id));
+        let probes = listings.iter().filter(|at| **at <= opens[0]).count();
+        assert_eq!(probes, 1);
+        assert!(listings[0] + LATENCY <= opens[0], "probed before");
     }
 }
 

@@ -1,7 +1,7 @@
 //! R8: every question has a deadline, and a late success still counts.
 
 use snapshot_prepare::error::FailureKind;
-use snapshot_prepare::machine::Notice;
+use snapshot_prepare::machine::{Config, Notice};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::region::RegionErrorKind;
 
@@ -22,9 +22,47 @@ fn stuck(window: u32) -> Bench {
     bench
 }
 
+/// A run in which store 1 answers none of its waits, too many to be stragglers.
+fn stuck_store(change: impl FnOnce(&mut Config)) -> Bench {
+    let mut bench = Bench::with(3, 60, change);
+    bench.when(|ask| ask.is_wait() && ask.at(1), || Act::Never);
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(1));
+    assert_eq!(bench.withheld.len(), 20);
+    bench
+}
+
+/// The last few are looked at before that, less and less often.
+#[test]
+fn r08_the_looks_at_a_straggler_become_rare() {
+    let mut bench = stuck(512);
+    bench.run_for(secs(290));
+    let looks = bench.times(Ask::is_scan);
+    let pauses: Vec<_> = looks
+        .windows(2)
+        .map(|pair| pair[1].saturating_duration_since(pair[0]))
+        .collect();
+    assert!(looks.len() < 100, "{}", looks.len());
+    assert!(pauses[0] < ms(300), "{pauses:?}");
+    assert!(
+        pauses[40..].iter().all(|pause| *pause > secs(4)),
+        "{pauses:?}"
+    );
+    assert_eq!(bench.count(is_wait_101), 1, "its wait goes on");
+}
+
+#[test]
+fn r08_a_straggler_is_asked_at_its_new_leader_long_before_its_deadline() {
+    let mut bench = stuck(512);
+    bench.cluster.lead(101, 2);
+    bench.run_to(PhaseName::Hold);
+    assert!(bench.elapsed() < secs(2), "{:?}", bench.elapsed());
+    assert_eq!(bench.attempt(), 1);
+}
+
 #[test]
 fn r08_a_wait_unanswered_for_its_deadline_leads_to_a_new_look() {
-    let mut bench = stuck(512);
+    let mut bench = stuck_store(|_| {});
     let sent = bench.times(is_wait_101)[0];
     let mark = bench.mark();
     let count = |bench: &Bench| {
@@ -45,9 +83,7 @@ fn r08_a_wait_unanswered_for_its_deadline_leads_to_a_new_look() {
 
 #[test]
 fn r08_the_deadline_is_configured() {
-    let mut bench = Bench::with(3, 6, |config| config.ask_timeout = secs(3));
-    bench.when(is_wait_101, || Act::Never);
-    bench.run_to(PhaseName::WaitApply);
+    let mut bench = stuck_store(|config| config.ask_timeout = secs(3));
     let sent = bench.times(is_wait_101)[0];
     bench.run_to_ask("a look", |ask| ask.is_scan() || ask.is_claims());
     assert_eq!(bench.now, sent + secs(3));
@@ -170,7 +206,7 @@ fn r08_a_listing_that_makes_progress_is_not_given_up() {
             ]))
         }
     });
-    bench.run_to(PhaseName::Suspend);
+    bench.run_to_ask("a stream", |ask| ask.is_open() && ask.at(2));
     assert_eq!(bench.count(|ask| ask.is_claims() && ask.at(2)), 1);
     assert!(bench.elapsed() >= secs(24));
 }

@@ -16,7 +16,7 @@ fn is_wait_101(ask: &Ask) -> bool {
 
 fn refused(seed: u64) -> Vec<Timestamp> {
     let mut bench = Bench::with(3, 6, |config| config.seed = seed);
-    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::Other));
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(60));
     bench.times(is_wait_101)
@@ -33,9 +33,42 @@ fn r09_the_backoff_grows_from_100_ms_to_5_s() {
     for pause in &pauses {
         assert!(*pause <= ms(5_050), "{pauses:?}");
     }
-    let late = &pauses[8..];
+    let late = &pauses[20..];
     assert!(late.iter().all(|pause| *pause >= secs(2)), "{pauses:?}");
-    assert!(pauses[3] > pauses[0], "{pauses:?}");
+    assert!(pauses[6] > pauses[0], "{pauses:?}");
+}
+
+/// Where the cluster is changing, pauses begin in milliseconds.
+#[test]
+fn r09_short_pauses_grow_to_5_s_as_well() {
+    let mut bench = Bench::new();
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.run_to(PhaseName::WaitApply);
+    bench.run_for(secs(120));
+    let times = bench.times(is_wait_101);
+    let pauses: Vec<_> = times
+        .windows(2)
+        .map(|pair| pair[1].saturating_duration_since(pair[0]))
+        .collect();
+    assert!(pauses[0] < ms(10), "{pauses:?}");
+    assert!(
+        pauses[35..].iter().all(|pause| *pause >= secs(2)),
+        "{pauses:?}"
+    );
+    assert!(pauses.iter().all(|pause| *pause <= ms(5_050)), "{pauses:?}");
+}
+
+/// What follows short pauses is no longer than if they had all been ordinary.
+#[test]
+fn r09_a_short_pause_does_not_lengthen_an_ordinary_one() {
+    let mut bench = Bench::new();
+    bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::Other));
+    bench.first(10, is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.run_to(PhaseName::Hold);
+    let times = bench.times(is_wait_101);
+    assert_eq!(times.len(), 12);
+    let pause = times[11].saturating_duration_since(times[10]);
+    assert!(pause >= ms(50) && pause < ms(160), "{pause:?}");
 }
 
 #[test]
@@ -51,10 +84,10 @@ fn r09_a_retry_is_not_put_off_by_other_failures() {
         // All backoffs are of one length, so that failures never pause.
         config.backoff_max = ms(100);
     });
-    bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::Other));
     bench.when(
         |ask| ask.is_wait() && !ask.about(101),
-        || Act::Refuse(RegionErrorKind::NotReady),
+        || Act::Refuse(RegionErrorKind::Other),
     );
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(1));
@@ -67,7 +100,7 @@ fn r09_a_retry_is_not_put_off_by_other_failures() {
 #[test]
 fn r09_everything_else_goes_on_meanwhile() {
     let mut bench = Bench::with(3, 60, |config| config.window = 2);
-    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::Other));
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(1));
     assert_eq!(bench.machine.progress().regions_confirmed, 59);
@@ -77,25 +110,23 @@ fn r09_everything_else_goes_on_meanwhile() {
 #[test]
 fn r09_progress_resets_the_backoff() {
     let mut bench = Bench::new();
-    bench.first(6, is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
-    bench.first(
-        1,
-        |ask| ask.is_read() && ask.about(101),
-        || Act::Refuse(RegionErrorKind::NotReady),
-    );
+    bench.first(16, is_wait_101, || Act::Refuse(RegionErrorKind::Other));
+    bench.run_to(PhaseName::Verify);
+    bench.cluster.region(101).region.epoch.conf_ver += 1;
+    bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::Other));
     bench.run_to(PhaseName::Hold);
     let times = bench.times(is_wait_101);
-    assert_eq!(times.len(), 8);
-    let before = times[6].saturating_duration_since(times[5]);
-    let after = times[7].saturating_duration_since(times[6]);
+    assert_eq!(times.len(), 19);
+    let before = times[16].saturating_duration_since(times[15]);
+    let after = times[18].saturating_duration_since(times[17]);
     assert!(before > secs(1), "{before:?}");
-    assert!(after < before, "{after:?} after {before:?}");
+    assert!(after <= ms(160), "{after:?} after {before:?}");
 }
 
 #[test]
 fn r09_the_budget_is_time_not_rounds() {
     let mut bench = Bench::with(3, 6, |config| config.backoff_max = ms(500));
-    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::Other));
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(290));
     assert!(bench.count(is_wait_101) > 400);
@@ -107,7 +138,7 @@ fn r09_the_budget_is_time_not_rounds() {
 #[test]
 fn r09_the_deadline_says_what_was_outstanding() {
     let mut bench = Bench::new();
-    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+    bench.when(is_wait_101, || Act::Refuse(RegionErrorKind::Other));
     let outcome = bench.run_to_end();
     let error = failed(&outcome, ErrorKind::PrepareTimeout);
     let text = error.to_string();
@@ -166,7 +197,7 @@ fn r09_the_look_for_another_range_does_not_cut_a_backoff_short() {
     // Both regions are led by store 1.
     bench.when(
         |ask| ask.is_wait() && (ask.about(101) || ask.about(104)),
-        || Act::Refuse(RegionErrorKind::NotReady),
+        || Act::Refuse(RegionErrorKind::Other),
     );
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(secs(120));
@@ -176,7 +207,7 @@ fn r09_the_look_for_another_range_does_not_cut_a_backoff_short() {
             .windows(2)
             .map(|pair| pair[1].saturating_duration_since(pair[0]))
             .collect();
-        let late = &pauses[8..];
+        let late = &pauses[20..];
         assert!(late.iter().all(|pause| *pause >= secs(2)), "{pauses:?}");
     }
 }
@@ -255,7 +286,7 @@ fn r09_a_region_that_is_claimed_anew_is_asked_there_and_looked_for_nowhere_else(
     );
     bench.run_to(PhaseName::WaitApply);
     bench.cluster.region(101).region.epoch.conf_ver += 1;
-    bench.run_for(secs(1));
+    bench.run_for(ms(90));
     let of_101 = bench.cluster.region(101).region.range.clone();
     let scans = bench.count(|ask| match ask {
         Ask::Scan { range, .. } => range.overlaps(&of_101),

@@ -36,20 +36,20 @@ fn r11_a_range_that_nobody_claims_is_asked_of_pd() {
 #[test]
 fn r11_the_store_that_pd_names_is_listed_again() {
     let mut bench = Bench::new();
-    // Store 2 forgets region 105 in its first listing.
+    // Store 2 forgets region 105 until all leases are in force.
     bench.on({
-        let mut first = true;
+        let mut left = 2;
         move |ask| {
-            if !(ask.is_claims() && ask.at(2) && first) {
+            if !(ask.is_claims() && ask.at(2) && left > 0) {
                 return None;
             }
-            first = false;
+            left -= 1;
             let mut claims = Cluster::new(3, 6).claims_of(StoreId(2));
             claims.retain(|claim| claim.region.id.0 != 105);
             Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
         }
     });
-    bench.run_to(PhaseName::WaitApply);
+    bench.run_to(PhaseName::Suspend);
     bench.run_to_ask("PD is asked", Ask::is_scan);
     let mark = bench.mark();
     bench.run_to_ask("a wait", |ask| ask.is_wait() && ask.about(105));
@@ -240,12 +240,12 @@ fn r11_what_is_behind_a_full_page_is_looked_at_on_its_own() {
         bench.cluster.lead(region, 2);
     }
     bench.on({
-        let mut first = true;
+        let mut left = 2;
         move |ask| {
-            if !(ask.is_claims() && ask.at(2) && first) {
+            if !(ask.is_claims() && ask.at(2) && left > 0) {
                 return None;
             }
-            first = false;
+            left -= 1;
             Some(Act::Say(vec![(ms(1), ask.claims(vec![], true))]))
         }
     });

@@ -152,14 +152,14 @@ fn ranges_that_failed_are_named_with_their_cause() {
     let mut bench = Bench::new();
     bench.when(
         |ask| ask.is_wait() && ask.about(101),
-        || Act::Refuse(RegionErrorKind::NotReady),
+        || Act::Refuse(RegionErrorKind::Other),
     );
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(ms(10));
     assert_eq!(
         waits(&bench, ALL),
         "5 of 5 regions proven, 0 in flight, 1 key ranges being retried; \
-         region 101 at store 1: the region said NotReady (attempt 1)"
+         region 101 at store 1: the region said Other (attempt 1)"
     );
 }
 
@@ -167,8 +167,8 @@ fn ranges_that_failed_are_named_with_their_cause() {
 fn listings_and_pd_are_named() {
     let mut bench = Bench::new();
     bench.cluster.region(103).leader = None;
-    bench.run_to(PhaseName::WaitApply);
     bench.when(Ask::is_scan, || Act::Fail(FailureKind::Unavailable));
+    bench.run_to(PhaseName::WaitApply);
     bench.when(|ask| ask.is_claims() && ask.at(2), || Act::Never);
     bench.run_for(secs(7));
     let text = waits(&bench, ALL);

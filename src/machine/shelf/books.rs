@@ -103,6 +103,32 @@ impl Shelf {
         self.asks.get(&slot).map(|ask| ask.first)
     }
 
+    /// Drops what is not to be sent any more from the heads of the queues, so
+    /// that they are empty when nothing is.
+    pub(in crate::machine) fn trim_unsent(&mut self) {
+        let table = &self.table;
+        let is = |slot: &Slot, state| table.marks(*slot).state() == Some(state);
+        while self
+            .ready
+            .front()
+            .is_some_and(|slot| !is(slot, TaskState::Ready))
+        {
+            self.ready.pop_front();
+        }
+        while self
+            .confirmed
+            .front()
+            .is_some_and(|slot| !is(slot, TaskState::Confirmed))
+        {
+            self.confirmed.pop_front();
+        }
+    }
+
+    /// Returns when a region was asked, or looked at anew, last.
+    pub(in crate::machine) fn last_asked(&self, slot: Slot) -> Option<Timestamp> {
+        self.asks.get(&slot).map(|ask| ask.last)
+    }
+
     /// Returns the slots of the regions that are asked.
     pub(in crate::machine) fn asked_slots(&self) -> impl Iterator<Item = Slot> + '_ {
         self.asks.keys().copied()
@@ -374,12 +400,22 @@ impl Shelf {
 
     /// Lets all tasks be asked, in key order. None was before.
     pub(in crate::machine) fn make_all_ready(&mut self) {
-        for slot in self.table.rows() {
-            if self.table.marks(slot).state().is_some() {
-                self.table.marks_mut(slot).set_state(TaskState::Ready);
-                self.ready.push_back(slot);
+        let mut late: Vec<Slot> = self.late_slots().collect();
+        late.sort_unstable_by(|one, other| self.place(*one).cmp(&self.place(*other)));
+        let mut late = late.into_iter().peekable();
+        let mut ready = VecDeque::with_capacity(self.len());
+        for slot in self.sorted_slots() {
+            let is_before = |other: &Slot| self.place(*other) < self.place(slot);
+            while let Some(before) = late.next_if(is_before) {
+                ready.push_back(before);
             }
+            ready.push_back(slot);
         }
+        ready.extend(late);
+        for slot in &ready {
+            self.table.marks_mut(*slot).set_state(TaskState::Ready);
+        }
+        self.ready = ready;
     }
 
     /// Lets an idle or proven task be asked (again).
