@@ -14,7 +14,6 @@ use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::range::{KeyRange, KeyRangeSet};
 use crate::region::{RegionError, RegionErrorKind, RegionId, Store, StoreId};
-use crate::time::Timestamp;
 
 /// The longest delay that a busy store can ask for.
 const BUSY_MAX: Duration = Duration::from_secs(60);
@@ -161,24 +160,22 @@ impl Asking {
         };
         let wait = core.spread(pause);
         let due = core.now + wait.max(follow_up.at_least);
-        let state = if due <= core.now {
+        let is_due = due <= core.now;
+        let state = if is_due {
             EntryState::Queued { mark: core.mark() }
         } else {
             EntryState::Armed { due }
         };
+        let failed = follow_up.failed.filter(|_| !is_due);
         self.retry.insert(Entry {
-            range,
             setbacks: Setbacks {
                 tries: before.tries.saturating_add(1),
                 pause,
             },
-            state,
             suspects: follow_up.store.into_iter().collect(),
-            failed: follow_up.failed.into_iter().collect(),
-            is_stale: false,
-            is_slow: false,
-            not_before: Timestamp::ZERO,
+            failed: failed.into_iter().collect(),
             cause: cause.to_owned(),
+            ..Entry::new(range, state)
         });
     }
 

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_nobody_has_carried_out_are_dropped_and_nothing_else() {
+    fn questions_that_nobody_has_carried_out_are_dropped_and_nothing_else() {
         let mut core = core();
         let listed = Effect::ListStores {
             request: RequestId(1),
@@ -498,7 +498,7 @@ mod tests {
             regions: Vec::new(),
         });
         core.emit(listed.clone());
-        core.drop_unsent_waits();
+        core.drop_unsent_questions();
         assert_eq!(core.poll_effect(), Some(listed));
         assert_eq!(core.poll_effect(), None);
     }

@@ -23,7 +23,7 @@ impl Asking {
     pub(super) fn expire_looks(&mut self, core: &mut Core) {
         let mark = core.mark();
         for start in self.retry.due(core.now) {
-            self.retry.set_state(&start, EntryState::Queued { mark });
+            self.retry.queue(&start, mark);
         }
         let latest = core.now;
         let timeout = core.config.call_timeout;
@@ -466,6 +466,7 @@ fn scan(core: &mut Core, range: &KeyRange, mark: RequestId) -> EntryState {
 mod tests {
     use super::*;
     use crate::machine::Config;
+    use crate::machine::retry::Setbacks;
     use crate::machine::shelf::Shelf;
     use crate::region::{PeerId, Region, RegionEpoch};
     use crate::time::Timestamp;
@@ -481,12 +482,12 @@ mod tests {
 
     fn everything(state: EntryState) -> Entry {
         Entry {
-            range: KeyRange::whole(),
-            tries: 3,
-            state,
+            setbacks: Setbacks {
+                tries: 3,
+                ..Setbacks::default()
+            },
             suspects: BTreeSet::from([StoreId(1)]),
-            failed: BTreeSet::new(),
-            cause: String::new(),
+            ..Entry::new(KeyRange::whole(), state)
         }
     }
 
@@ -528,7 +529,7 @@ mod tests {
         asking.proven.insert(&keys(8, 9));
         let looked_at = everything(EntryState::Listing {
             mark: RequestId(1),
-            stores: BTreeSet::new(),
+            stores: BTreeSet::from([StoreId(1)]),
             named: BTreeMap::new(),
         });
         asking.finish_look(&mut core(), looked_at);
@@ -537,7 +538,11 @@ mod tests {
             .iter()
             .map(|entry| {
                 let is_armed = matches!(entry.state, EntryState::Armed { .. });
-                (entry.range.start().as_bytes(), entry.tries, is_armed)
+                (
+                    entry.range.start().as_bytes(),
+                    entry.setbacks.tries,
+                    is_armed,
+                )
             })
             .collect();
         let expected: [(&[u8], u32, bool); 4] = [

@@ -220,7 +220,7 @@ fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use super::*;
     use crate::machine::retry::{Entry, EntryState};
@@ -273,14 +273,9 @@ mod tests {
             assert!(!catches(&mut asking(begin)));
         }
         let mut due = asking(|_, _| {});
-        due.retry.insert(Entry {
-            range: below_b(),
-            tries: 1,
-            state: EntryState::Queued { mark: RequestId(1) },
-            suspects: BTreeSet::new(),
-            failed: BTreeSet::new(),
-            cause: String::new(),
-        });
+        let mark = RequestId(1);
+        due.retry
+            .insert(Entry::new(below_b(), EntryState::Queued { mark }));
         assert!(!catches(&mut due));
         let mut proven = asking(|_, _| {});
         proven.proven.insert(&KeyRange::whole());

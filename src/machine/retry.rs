@@ -29,7 +29,8 @@ pub(super) struct Entry {
     pub(super) state: EntryState,
     /// Stores whose listing may tell more, since they failed it.
     pub(super) suspects: BTreeSet<StoreId>,
-    /// What failed there: it is not asked again before the backoff is over.
+    /// What failed there since the last look began: it is not asked again before
+    /// the backoff is over.
     pub(super) failed: BTreeSet<Asked>,
     /// Whether something failed since the look began; whether that wants the
     /// backoff of rule R9, and until when it is not to be asked again.
@@ -94,17 +95,27 @@ impl Entry {
 }
 
 impl Entry {
-    /// Returns an entry for `range` that only remembers its setbacks.
-    pub(super) fn at_rest(&self, range: KeyRange) -> Self {
+    /// Returns an entry without a past.
+    pub(super) fn new(range: KeyRange, state: EntryState) -> Self {
         Self {
             range,
-            state: EntryState::Resting,
+            setbacks: Setbacks::default(),
+            state,
             suspects: BTreeSet::new(),
             failed: BTreeSet::new(),
             is_stale: false,
             is_slow: false,
             not_before: Timestamp::ZERO,
-            ..self.clone()
+            cause: String::new(),
+        }
+    }
+
+    /// Returns an entry for `range` that only remembers its setbacks.
+    pub(super) fn at_rest(&self, range: KeyRange) -> Self {
+        Self {
+            setbacks: self.setbacks,
+            cause: self.cause.clone(),
+            ..Self::new(range, EntryState::Resting)
         }
     }
 
@@ -323,6 +334,17 @@ impl RetryBook {
             .collect()
     }
 
+    /// Lets an entry be looked at; what failed before may be asked again.
+    pub(super) fn queue(&mut self, start: &Key, mark: RequestId) {
+        if let Some(entry) = self.remove(start) {
+            self.insert(Entry {
+                state: EntryState::Queued { mark },
+                failed: BTreeSet::new(),
+                ..entry
+            });
+        }
+    }
+
     /// Returns when the next backoff ends.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.armed.first().map(|(due, _)| *due)
@@ -441,15 +463,10 @@ mod tests {
 
     fn entry(from: u8, to: u8, tries: u32, state: EntryState) -> Entry {
         Entry {
-            range: keys(from, to),
             setbacks: setbacks(tries),
-            state,
             suspects: BTreeSet::from([StoreId(u64::from(from))]),
             failed: BTreeSet::from([asked(from.into())]),
-            is_stale: false,
-            is_slow: false,
-            not_before: Timestamp::ZERO,
-            cause: String::new(),
+            ..Entry::new(keys(from, to), state)
         }
     }
 

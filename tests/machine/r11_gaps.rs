@@ -402,8 +402,7 @@ fn r11_a_page_that_is_not_full_is_all_that_pd_knows() {
     told.truncate(3);
     bench.cluster.pd = Some(told);
     bench.run_to(PhaseName::WaitApply);
-    bench.run_to_ask("PD is asked", Ask::is_scan);
-    bench.run_for(ms(20));
+    bench.run_for(ms(2));
     assert_eq!(bench.count(Ask::is_scan), 1);
 }
 
@@ -419,7 +418,8 @@ fn r11_one_listing_with_such_a_voter_leads_to_one_store_list() {
     bench.run_to(PhaseName::WaitApply);
     bench.cluster.region(104).region.peers.push(peer(104, 9));
     let mark = bench.mark();
-    bench.run_for(secs(3));
+    // Before the first look at the straggler.
+    bench.run_for(ms(45));
     assert_eq!(bench.machine.progress().regions_confirmed, 5);
     assert_eq!(bench.count_since(mark, Ask::is_claims), 1);
     assert_eq!(bench.count_since(mark, Ask::is_stores), 1);
