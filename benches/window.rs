@@ -4,26 +4,25 @@
 mod support;
 
 use support::feed::Cluster;
-use support::loaded::cost;
+use support::loaded::{Apply, cost};
 
-const CLUSTER: Cluster = Cluster {
-    stores: 4,
-    regions: 100_000,
-};
+const STORES: u64 = 4;
+const WINDOWS: [u32; 9] = [8, 32, 128, 256, 512, 1024, 4096, 16_384, 65_536];
 
 fn main() {
-    println!(
-        "{} regions on {} stores; proving, and each store's stream thread",
-        CLUSTER.regions, CLUSTER.stores
-    );
-    for window in [
-        8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16_384, 65_536,
-    ] {
-        let cost = cost(CLUSTER, window);
-        println!(
-            "window {window:>6}: {:>8.2} s {:>8.1} us for each region",
-            cost.proving.as_secs_f64(),
-            cost.stream_thread.as_secs_f64() * 1e6
-        );
+    for (apply, regions) in [(Apply::Soon, 100_000), (Apply::InTurn, 80_000)] {
+        println!("{regions} regions on {STORES} stores, applied {apply:?}");
+        let cluster = Cluster {
+            stores: STORES,
+            regions,
+        };
+        for window in WINDOWS {
+            let cost = cost(cluster, apply, window);
+            println!(
+                "window {window:>6}: proven after {:>6.2} s, a store's stream thread {:>6.1} us for each region",
+                cost.proving.as_secs_f64(),
+                cost.stream_thread.as_secs_f64() * 1e6
+            );
+        }
     }
 }

@@ -5,8 +5,7 @@
 //! stream takes 30 us for an answer, and each time it wakes it goes through the
 //! regions that still wait, 40 ns each, until it finds one that is ready: so its
 //! cost grows with the square of what is in flight. Four threads serve reads,
-//! 300 us each. A region is ready 0.2 ms to 50 ms after it was asked for, spread
-//! evenly over the magnitudes.
+//! 300 us each.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,8 +26,20 @@ const ANSWER: Duration = Duration::from_micros(30);
 const LOOK: Duration = Duration::from_nanos(40);
 const READ: Duration = Duration::from_micros(300);
 const READERS: usize = 4;
+/// How long a store takes to apply a region when it applies one after the other.
+const APPLY: Duration = Duration::from_millis(1);
 /// Claims in one part of a listing.
 const PART: usize = 1024;
+
+/// When a region that is asked for has applied what was in its log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Apply {
+    /// 0.2 ms to 50 ms later, spread evenly over the magnitudes.
+    Soon,
+    /// The store is behind: its regions are ready one after the other, one in a
+    /// millisecond.
+    InTurn,
+}
 
 /// What a window costs.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +51,7 @@ pub(crate) struct Cost {
 }
 
 /// Prepares with a window. Panics if that does not come to a hold.
-pub(crate) fn cost(cluster: Cluster, window: u32) -> Cost {
+pub(crate) fn cost(cluster: Cluster, apply: Apply, window: u32) -> Cost {
     let config = Config {
         window,
         prepare_timeout: Duration::from_secs(24 * 3600),
@@ -49,6 +60,7 @@ pub(crate) fn cost(cluster: Cluster, window: u32) -> Cost {
     let start = Timestamp::from_micros(1_000_000);
     let mut loaded = Loaded {
         cluster,
+        apply,
         now: start,
         machine: Machine::new(config, start).expect("a sound configuration"),
         rng: ChaCha8Rng::seed_from_u64(1),
@@ -82,6 +94,8 @@ struct Store {
     waiting: u32,
     ready: VecDeque<WaitTarget>,
     is_awake: bool,
+    /// When the last region that was asked for is ready, when it goes in turn.
+    applied: Timestamp,
     /// When each reader is free.
     readers: [Timestamp; READERS],
     /// What the stream's thread has worked.
@@ -100,6 +114,7 @@ enum Due {
 
 struct Loaded {
     cluster: Cluster,
+    apply: Apply,
     now: Timestamp,
     machine: Machine,
     rng: ChaCha8Rng,
@@ -235,8 +250,17 @@ impl Loaded {
     fn wait(&mut self, store: usize, regions: &[WaitTarget]) {
         for target in regions {
             self.stores[store].waiting += 1;
-            let magnitude = self.rng.random_range(0.2_f64.ln()..50_f64.ln());
-            let applied = Duration::from_secs_f64(magnitude.exp() / 1_000.0);
+            let applied = match self.apply {
+                Apply::Soon => {
+                    let magnitude = self.rng.random_range(0.2_f64.ln()..50_f64.ln());
+                    Duration::from_secs_f64(magnitude.exp() / 1_000.0)
+                }
+                Apply::InTurn => {
+                    let of_store = &mut self.stores[store];
+                    of_store.applied = of_store.applied.max(self.now) + APPLY;
+                    of_store.applied.saturating_duration_since(self.now)
+                }
+            };
             self.after(DELAY + applied, Due::Ready(store, *target));
         }
     }
