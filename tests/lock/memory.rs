@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use snapshot_prepare::lock::conformance::run;
-use snapshot_prepare::lock::{Clock, LockConfig, LockErrorKind, MemoryLock, RunLock};
+use snapshot_prepare::lock::{Clock, LockConfig, LockErrorKind, MemoryLock, Release, RunLock};
 
 use crate::contest::{ROUNDS, contest};
 
@@ -84,6 +84,22 @@ async fn a_holder_without_a_task_loses_the_lock_to_the_next() {
     assert_ne!(next.id(), guard.id());
     assert!(guard.release().await.is_err());
     next.ensure_held().expect("the other's end does no harm");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_names_who_has_the_lock_instead() {
+    let lock = MemoryLock::new(config(None)).expect("they can work");
+    assert_eq!(lock.location(), "memory");
+    let guard = lock.acquire(Duration::ZERO).await.expect("free");
+    lock.break_lock(guard.id()).await.expect("it is held");
+    let next = lock.acquire(Duration::ZERO).await.expect("free");
+    match guard.release().await.expect("memory answers") {
+        Release::TakenOver(holder) => assert_eq!(holder.id, next.id()),
+        release => panic!("{release}"),
+    }
+    lock.break_lock(next.id()).await.expect("it is held");
+    let release = next.release().await.expect("memory answers");
+    assert_eq!(release, Release::AlreadyGone);
 }
 
 #[tokio::test]
