@@ -111,3 +111,51 @@ impl fmt::Display for Release {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::HolderKind;
+
+    #[test]
+    fn what_became_of_a_lock_is_said_in_words() {
+        let other = Box::new(Holder::new(HolderKind::Lock, "42", "x"));
+        for (release, words, is_clean) in [
+            (Release::Released, "released", true),
+            (
+                Release::Lapsed,
+                "released, but it had been lost before",
+                false,
+            ),
+            (Release::AlreadyGone, "already gone", false),
+            (
+                Release::TakenOver(other.clone()),
+                "taken over by id 42",
+                false,
+            ),
+        ] {
+            assert_eq!(release.to_string(), words);
+            assert_eq!(release.is_clean(), is_clean, "{words}");
+        }
+        for (loss, words) in [
+            (
+                Loss::Lapsed,
+                "the lock was lost: no renewal was acknowledged in time",
+            ),
+            (
+                Loss::Removed,
+                "the lock was lost: it was removed or expired",
+            ),
+            (
+                Loss::TakenOver(other),
+                "the lock was lost: id 42 holds it now",
+            ),
+            (
+                Loss::Abandoned,
+                "the lock was lost: the task that renews it is gone",
+            ),
+        ] {
+            assert_eq!(loss.error().message(), words);
+        }
+    }
+}
