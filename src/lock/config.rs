@@ -134,6 +134,19 @@ mod tests {
         assert_eq!(config(|c| c.ttl = Some(secs(5))), Ok(()));
         assert_eq!(config(|c| c.ttl = Some(secs(3600))), Ok(()));
         assert_eq!(config(|c| c.backoff_max = c.backoff_min), Ok(()));
+        let least = |c: &mut LockConfig| {
+            c.ttl = Some(secs(1));
+            for time in [
+                &mut c.margin,
+                &mut c.check_interval,
+                &mut c.call_timeout,
+                &mut c.release_timeout,
+                &mut c.backoff_min,
+            ] {
+                *time = Duration::from_millis(1);
+            }
+        };
+        assert_eq!(config(least), Ok(()));
         let changes: [fn(&mut LockConfig); 9] = [
             |c| c.ttl = Some(Duration::from_millis(999)),
             |c| c.ttl = Some(Duration::from_secs(3601)),
@@ -152,6 +165,10 @@ mod tests {
 
     #[test]
     fn the_host_has_a_name() {
-        assert!(!LockConfig::default().host.is_empty());
+        let host = LockConfig::default().host;
+        assert!(!host.is_empty());
+        if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+            assert_eq!(host, name.trim());
+        }
     }
 }

@@ -186,6 +186,7 @@ mod tests {
             let error = Error::from(LockError::new(kind, "words"));
             assert_eq!(error.kind(), kind.error_kind());
             assert_eq!(error.message(), "words");
+            assert_eq!(LockError::new(kind, "words").to_string(), "words");
         }
         assert_eq!(LockErrorKind::Other as usize + 1, LockErrorKind::ALL.len());
     }
