@@ -105,6 +105,25 @@ pub struct PrepareReport {
     /// The stores that took longest until their last region was proven, slowest
     /// first; a bounded sample.
     pub slowest_stores: Vec<(StoreId, Duration)>,
+    /// How long each phase of this attempt took, in order, up to the hold.
+    pub phases: Vec<(PhaseName, Duration)>,
+    /// What was asked of the cluster from the start of the run to the hold.
+    pub work: Work,
+}
+
+/// How much was asked of a cluster, over all attempts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub struct Work {
+    /// Regions that a store was asked to wait for; one that is asked again counts
+    /// again.
+    pub waits: u64,
+    /// Regions read as proof, likewise.
+    pub reads: u64,
+    /// Listings of a store's claims.
+    pub listings: u64,
+    /// Pages of regions asked of PD.
+    pub scans: u64,
 }
 
 /// What became of one store's lease at the end.

@@ -16,7 +16,7 @@ use crate::cluster::{Batches, ClusterClient, PrepareReceiver, PrepareSender};
 use crate::cluster::{StreamAnswer, StreamRequest};
 use crate::error::{ErrorKind, Failure};
 use crate::machine::Config;
-use crate::progress::{PrepareReport, ReleaseState};
+use crate::progress::{PrepareReport, ReleaseState, Work};
 use crate::range::KeyRange;
 use crate::region::{Claim, ReadAnswer, ReadTarget, ScannedRegion, Store, StoreId};
 use crate::time::Timestamp;
@@ -93,6 +93,8 @@ fn held(clock: Ticker) -> (Setup<Silent>, HoldGuard) {
         valid_until: Timestamp::ZERO,
         slowest_regions: Vec::new(),
         slowest_stores: Vec::new(),
+        phases: Vec::new(),
+        work: Work::default(),
     });
     let config = Config::default();
     let status = watch::Sender::new(Status {

@@ -6,7 +6,7 @@ use super::normal::{Normalizer, blank_error, blank_failure};
 use super::policy::{Place, Reaction, reaction};
 use super::{Config, Effect, Notice, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
-use crate::progress::{FinishReport, PrepareReport, ReleaseState};
+use crate::progress::{FinishReport, PhaseName, PrepareReport, ReleaseState, Work};
 use crate::region::{Store, StoreId};
 use crate::time::Timestamp;
 
@@ -42,6 +42,9 @@ pub(super) struct Core {
     pub(super) store_failures: BTreeMap<StoreId, (String, Failure)>,
     pub(super) pd_failure: Option<Failure>,
     pub(super) ignored: u64,
+    pub(super) work: Work,
+    /// When each phase of this attempt began.
+    phases: Vec<(PhaseName, Timestamp)>,
     last_move: Timestamp,
     last_report: Timestamp,
     /// When the first lease of the present attempt was handed out.
@@ -88,6 +91,8 @@ impl Core {
             store_failures: BTreeMap::new(),
             pd_failure: None,
             ignored: 0,
+            work: Work::default(),
+            phases: Vec::new(),
             last_move: now,
             last_report: now,
             suspended_at: None,
@@ -127,12 +132,16 @@ impl Core {
             store_failures,
             pd_failure,
             ignored,
+            work,
+            phases,
             last_move,
             last_report,
             suspended_at,
             prepared,
             finished,
         } = self;
+        *work = Work::default();
+        phases.clear();
         for effect in effects {
             to.effect(effect);
         }
@@ -171,6 +180,13 @@ impl Core {
     }
 
     pub(super) fn emit(&mut self, effect: Effect) {
+        match &effect {
+            Effect::WaitApply { regions, .. } => self.work.waits += regions.len() as u64,
+            Effect::LeaderRead { regions, .. } => self.work.reads += regions.len() as u64,
+            Effect::ListClaims { .. } => self.work.listings += 1,
+            Effect::ScanRegions { .. } => self.work.scans += 1,
+            _ => {}
+        }
         self.effects.push_back(effect);
     }
 
@@ -257,6 +273,24 @@ impl Core {
     /// Counts an answer that came too late or fitted nothing.
     pub(super) fn ignore(&mut self) {
         self.ignored = self.ignored.saturating_add(1);
+    }
+
+    /// Notes that a phase begins.
+    pub(super) fn note_phase(&mut self, phase: PhaseName) {
+        if phase == PhaseName::Connect {
+            self.phases.clear();
+        }
+        self.phases.push((phase, self.now));
+    }
+
+    /// Returns how long each phase of this attempt took that is over.
+    pub(super) fn phase_times(&self) -> Vec<(PhaseName, Duration)> {
+        let ends = self.phases.iter().skip(1).map(|(_, begin)| *begin);
+        self.phases
+            .iter()
+            .zip(ends.chain([self.now]))
+            .map(|((phase, begin), end)| (*phase, end.saturating_duration_since(*begin)))
+            .collect()
     }
 
     /// Notes that something moved on.
@@ -376,6 +410,8 @@ fn blank_prepared(report: &mut PrepareReport) {
     ] {
         *at = Timestamp::ZERO;
     }
+    report.phases.clear();
+    report.work = Work::default();
     report.slowest_regions.clear();
     report.slowest_stores.clear();
 }

@@ -453,6 +453,7 @@ impl Machine {
 
     fn note_phase(&mut self) {
         self.core.note_move();
+        self.core.note_phase(self.phase.name());
         let notice = Notice::PhaseEntered {
             phase: self.phase.name(),
             attempt: self.core.attempt,

@@ -183,8 +183,12 @@ fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &Key
     }
 }
 
-/// Reads as many regions as the window allows.
+/// Reads as many regions as the window allows. A call costs much and a region in
+/// it little, so the next one waits until half of the window is free.
 fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut Reads) {
+    if shelf.reads > core.config.window / 2 {
+        return;
+    }
     let mut slots = Vec::new();
     let mut regions = Vec::new();
     while shelf.reads as usize + regions.len() < core.config.window as usize {

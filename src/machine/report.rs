@@ -232,6 +232,8 @@ pub(super) fn prepare_report(
         valid_until: session.trusted_until(core).unwrap_or(core.now),
         slowest_regions: asking.slowest.clone(),
         slowest_stores,
+        phases: core.phase_times(),
+        work: core.work,
     }
 }
 

@@ -38,6 +38,16 @@ fn a_demo_prepares_holds_and_releases() {
     assert_eq!(result["unreleased"], serde_json::json!([]));
     assert!(result["prepare_ms"].is_u64() && result["suspended_ms"].is_u64());
     assert!(result["kind"].is_null() && result["message"].is_null());
+    let timing = &result["timing"];
+    let phases: Vec<_> = timing["phases"].as_array().into_iter().flatten().collect();
+    let names: Vec<_> = phases.iter().map(|it| it["phase"].clone()).collect();
+    assert_eq!(names, ["connect", "suspend", "wait_apply", "verify"]);
+    assert!(phases.iter().all(|it| it["ms"].is_u64()), "{timing}");
+    for (name, least) in [("waits", 60), ("reads", 60), ("listings", 9)] {
+        let count = timing[name].as_u64();
+        assert!(count.is_some_and(|count| count >= least), "{timing}");
+    }
+    assert_eq!(timing["slowest_stores"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]
@@ -52,6 +62,7 @@ fn a_demo_tells_people_what_happens() {
         "ok: the hold lasted",
         "stores suspended for",
         "slowest stores:",
+        "until the hold: connect",
     ] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }

@@ -1,6 +1,7 @@
 //! What a run says of itself, word by word: people read it when nothing moves.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::machine::{Event, Notice, Outcome};
@@ -268,6 +269,36 @@ fn the_report_of_the_hold_has_all_there_is_to_say() {
     assert_eq!(store, StoreId(2));
     assert!(took >= secs(3) && took < ms(3_100), "{took:?}");
     assert_eq!(report.slowest_stores.len(), 3);
+    let names: Vec<_> = report.phases.iter().map(|(phase, _)| *phase).collect();
+    assert_eq!(
+        names,
+        [
+            PhaseName::Connect,
+            PhaseName::Suspend,
+            PhaseName::WaitApply,
+            PhaseName::Verify
+        ]
+    );
+    let total: Duration = report.phases.iter().map(|(_, took)| *took).sum();
+    assert_eq!(total, report.prepare_time, "the phases of the one attempt");
+    let suspended = report
+        .held_at
+        .saturating_duration_since(report.suspended_at);
+    assert_eq!(total - report.phases[0].1, suspended);
+    let asked = |which: fn(&Ask) -> bool| bench.count(which) as u64;
+    let work = report.work;
+    assert_eq!(
+        (work.waits, work.reads),
+        (asked(Ask::is_wait), asked(Ask::is_read))
+    );
+    assert_eq!(
+        (work.listings, work.scans),
+        (asked(Ask::is_claims), asked(Ask::is_scan))
+    );
+    assert!(
+        work.waits == 6 && work.reads == 6 && work.listings >= 9,
+        "{work:?}"
+    );
 }
 
 #[test]

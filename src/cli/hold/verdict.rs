@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use super::during::End;
 use crate::cli::args::show_time;
 use crate::cli::exit::Outcome;
-use crate::cli::output::{Reporter, RunResult, Unreleased};
+use crate::cli::output::{Reporter, RunResult, Timing, Unreleased};
 use crate::cli::process::name_of;
 use crate::driver::FinishError;
 use crate::error::{Error, ErrorKind};
@@ -154,6 +154,17 @@ pub(super) fn abandoned(
 
 /// Adds what people want to know of a hold.
 pub(super) fn with_remarks(mut result: RunResult, report: &PrepareReport) -> RunResult {
+    result.timing = Some(Timing::of(report));
+    let phases: Vec<String> = report
+        .phases
+        .iter()
+        .map(|(phase, time)| format!("{} {}", phase.as_str(), show_time(*time)))
+        .collect();
+    if !phases.is_empty() {
+        result
+            .remarks
+            .push(format!("until the hold: {}", phases.join(", ")));
+    }
     let shown: Vec<String> = report
         .slowest_stores
         .iter()

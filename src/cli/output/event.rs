@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::lock::LockTold;
 use super::queue::Rank;
 use super::simulated::{Simulated, Step};
+use super::timing::Timing;
 use crate::cli::exit::Outcome;
 use crate::progress::Progress;
 
@@ -155,6 +156,8 @@ pub(crate) struct RunResult {
     pub(crate) suspended_ms: Option<u64>,
     pub(crate) released: Vec<u64>,
     pub(crate) unreleased: Vec<Unreleased>,
+    /// Where the time went until the hold; `null` when there was none.
+    pub(crate) timing: Option<Timing>,
     /// Says to people what the outcome means here, where that is not what it
     /// means as a rule.
     #[serde(skip)]
@@ -187,6 +190,7 @@ impl RunResult {
             suspended_ms: None,
             released: Vec::new(),
             unreleased: Vec::new(),
+            timing: None,
             headline: None,
             remarks: Vec::new(),
         }
@@ -299,6 +303,7 @@ mod tests {
             "{\"event\":\"result\",\"outcome\":\"ok\",\"kind\":null,\"message\":null,\
              \"store\":null,\"region\":null,\"prepare_ms\":null,\"suspended_ms\":null,\
              \"released\":[1,2],\"unreleased\":[{\"store\":3,\"suspended_for_ms\":7000}],\
+             \"timing\":null,\
              \"t_ms\":12,\"at\":\"2026-01-02T03:04:05.678Z\"}\n"
         );
         assert_eq!(

@@ -10,6 +10,7 @@ mod reporter;
 mod simulated;
 mod stdio;
 mod text;
+mod timing;
 
 pub(crate) use event::{
     CheckedCluster, CheckedStore, CommandStatus, Event, RunResult, ServedStore, Stamped, Unreleased,
@@ -17,3 +18,4 @@ pub(crate) use event::{
 pub(crate) use lock::{LockHolder, LockStatus, LockTold};
 pub(crate) use reporter::Reporter;
 pub(crate) use simulated::{Part, Problem, Simulated, Standstill, Step};
+pub(crate) use timing::Timing;
