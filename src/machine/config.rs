@@ -34,7 +34,10 @@ pub struct Config {
     /// How long an opened stream has to stay free of errors before it counts
     /// as open. 200 ms by default.
     pub settle: Duration,
-    /// The shortest backoff. 100 ms by default.
+    /// The shortest backoff; each one is a quarter longer than the one before.
+    /// 100 ms by default. Where an answer says that the cluster is just changing
+    /// (a region has split, merged or moved, or has no leader at the moment), the
+    /// first look comes at once and the pauses begin at a 32nd of this.
     pub backoff_min: Duration,
     /// The longest backoff. 5 s by default.
     pub backoff_max: Duration,
