@@ -4,7 +4,7 @@
 use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::range::Key;
-use snapshot_prepare::region::RegionErrorKind;
+use snapshot_prepare::region::{RegionErrorKind, StoreId};
 use snapshot_prepare::time::Timestamp;
 
 use crate::bench::*;
@@ -340,5 +340,27 @@ fn r09_what_failed_rests_whichever_look_finds_it() {
         assert_eq!(looks, 1, "seed {seed}");
         bench.run_to(PhaseName::Hold);
         assert_eq!(bench.count(at_3), 2, "seed {seed}");
+    }
+}
+
+/// PD, which is slow, names store 2. By then the listing of store 1 has brought
+/// the region back, and it is asked there (or about to be).
+#[test]
+fn r09_what_is_asked_again_since_is_looked_for_nowhere_else() {
+    for window in [1, 512] {
+        let mut bench = Bench::with(3, 6, |config| config.window = window);
+        let mut told = bench.cluster.scan(&range(key(0), None), 100);
+        told[0].leader = Some(StoreId(2));
+        bench.cluster.pd = Some(told);
+        // With a window of one region 104 keeps 101 from being sent.
+        bench.when(|ask| ask.is_wait() && ask.at(1), || Act::Never);
+        bench.first(1, is_wait_101, || Act::Refuse(RegionErrorKind::NotReady));
+        bench.when(Ask::is_scan, || Act::After(ms(20)));
+        bench.run_to(PhaseName::WaitApply);
+        let mark = bench.mark();
+        bench.run_to_ask("PD is asked", Ask::is_scan);
+        bench.run_for(ms(30));
+        let listed = |id| bench.count_since(mark, move |ask| ask.is_claims() && ask.at(id));
+        assert_eq!((listed(1), listed(2)), (1, 0), "window {window}");
     }
 }
