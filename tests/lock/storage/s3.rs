@@ -16,7 +16,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use super::contend::contend;
 use super::s3_server::{Moto, SECRET};
-use super::support::{PATH, names, read};
+use super::support::{OTHER, PATH, names, read, write};
 use crate::contest::ROUNDS;
 
 fn s3(endpoint: &str, bucket: &str) -> Arc<AmazonS3> {
@@ -188,6 +188,22 @@ async fn odd_names_are_taken_as_they_stand() {
         assert!(guard.release().await.expect(path).is_clean());
         assert!(lock.status().await.expect(path).is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_listing_of_many_pages_is_read_to_its_end() {
+    let Some(moto) = Moto::start_with(&[("MOTO_S3_DEFAULT_MAX_KEYS", "2")]) else {
+        return;
+    };
+    let s3 = s3(&moto.endpoint, "locks");
+    let lock = lock(&s3, config());
+    let store: Arc<dyn ObjectStore> = s3;
+    for number in 0..5 {
+        write(&store, &format!("{PATH}.{number:032x}"), OTHER).await;
+    }
+    let status = tokio::time::timeout(Duration::from_secs(60), lock.status()).await;
+    let status = status.expect("it ends").expect("readable");
+    assert_eq!(status.total, 5);
 }
 
 /// Where every version of an object is kept, one that was deleted is gone.

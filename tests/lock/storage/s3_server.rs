@@ -20,6 +20,11 @@ pub(crate) struct Moto {
 impl Moto {
     /// Returns `None` without a Python, save in CI, where that would go unnoticed.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts it with these variables in its environment.
+    pub(crate) fn start_with(environment: &[(&str, &str)]) -> Option<Self> {
         let python = env::var_os(PYTHON);
         assert!(
             python.is_some() || env::var_os("CI").is_none(),
@@ -32,6 +37,7 @@ impl Moto {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lock/storage/s3_server.py");
         let mut process = Command::new(python)
             .arg(script)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
