@@ -59,7 +59,8 @@ impl TikvReads {
         let connection = reader.peer.connection().await?;
         let reader = Arc::new(reader);
         let answers = stream::iter(targets)
-            .map(move |target| Arc::clone(&reader).read(target, Arc::clone(&connection)))
+            // Boxed, since it is large and moved about on its way into the set.
+            .map(move |target| Box::pin(Arc::clone(&reader).read(target, Arc::clone(&connection))))
             .buffer_unordered(in_flight);
         Ok(Self {
             answers: Chunks::new(Box::pin(answers)),
