@@ -548,6 +548,21 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_for_one_of_two_neighbors_holds_for_both_once_they_are_joined() {
+        for first in [true, false] {
+            let of = |from, to, is: bool| Entry {
+                is_stale: is,
+                is_slow: is,
+                ..entry(from, to, 1, queued(5))
+            };
+            let mut book = book([of(1, 2, first), of(2, 3, !first)]);
+            book.join_queued();
+            let joined = book.remove(&Key::from(&[1])).expect("joined");
+            assert!(joined.is_stale && joined.is_slow, "{first}");
+        }
+    }
+
+    #[test]
     fn two_queued_neighbors_are_enough_to_be_joined() {
         let mut book = book([entry(1, 2, 1, queued(5)), entry(2, 3, 1, queued(5))]);
         book.join_queued();
