@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
-use super::asking::{Asking, FollowUp, Haste};
+use super::asking::Asking;
 use super::connect::wrong_store;
 use super::core::{Core, Stop};
+use super::follow_up::{FollowUp, Haste};
 use super::session::Session;
 use super::shelf::{Slot, TaskState};
 use super::{Proof, RequestId};

@@ -1,9 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::asking::{Asking, FollowUp, Haste};
+use super::asking::Asking;
 use super::core::Core;
+use super::entry::{Entry, EntryState};
+use super::follow_up::{FollowUp, Haste};
 use super::policy::Place;
-use super::retry::{Entry, EntryState};
 use super::session::Session;
 use super::shelf::{Task, TaskState};
 use super::timer::{Timer, Timers};
@@ -466,7 +467,7 @@ fn scan(core: &mut Core, range: &KeyRange, mark: RequestId) -> EntryState {
 mod tests {
     use super::*;
     use crate::machine::Config;
-    use crate::machine::retry::Setbacks;
+    use crate::machine::entry::Setbacks;
     use crate::machine::shelf::Shelf;
     use crate::region::{PeerId, Region, RegionEpoch};
     use crate::time::Timestamp;

@@ -1,6 +1,7 @@
 use super::Effect;
-use super::asking::{Asking, FollowUp, Haste};
+use super::asking::Asking;
 use super::core::Core;
+use super::follow_up::{FollowUp, Haste};
 use super::reads::Reads;
 use super::session::{Session, StoreBook};
 use super::shelf::{Shelf, TaskState};
@@ -227,7 +228,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::machine::retry::{Entry, EntryState};
+    use crate::machine::entry::{Entry, EntryState};
     use crate::machine::shelf::Slot;
     use crate::machine::{Config, RequestId};
     use crate::range::KeyRange;

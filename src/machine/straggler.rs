@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use super::asking::{Asking, FollowUp, Haste};
+use super::asking::Asking;
 use super::core::Core;
+use super::follow_up::{FollowUp, Haste};
 use super::normal::Normalizer;
 use crate::range::KeyRange;
 use crate::region::{RegionId, StoreId};

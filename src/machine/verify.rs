@@ -1,5 +1,6 @@
-use super::asking::{Asking, FollowUp, Haste};
+use super::asking::Asking;
 use super::core::{Core, Stop};
+use super::follow_up::{FollowUp, Haste};
 use super::normal::Normalizer;
 use super::session::Session;
 use super::shelf::{Task, TaskState, Tiling, sweep};
