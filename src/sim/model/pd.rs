@@ -39,6 +39,13 @@ impl Pd {
         } = report;
         let mut marks = (Timestamp::ZERO, Timestamp::ZERO);
         if let Some(known) = self.regions.get(&region.id) {
+            // By far the most reports bring nothing new.
+            if known.leader == Some(leader)
+                && known.term == term
+                && Arc::ptr_eq(&known.region, &region)
+            {
+                return;
+            }
             let (old, new) = (known.region.epoch, region.epoch);
             let older = new.version < old.version || new.conf_ver < old.conf_ver;
             if older || (old == new && term < known.term) {
