@@ -467,7 +467,9 @@ fn scan(core: &mut Core, range: &KeyRange, mark: RequestId) -> EntryState {
 mod tests {
     use super::*;
     use crate::machine::Config;
-    use crate::machine::entry::Setbacks;
+    use std::time::Duration;
+
+    use crate::machine::entry::{Asked, Setbacks};
     use crate::machine::shelf::Shelf;
     use crate::region::{PeerId, Region, RegionEpoch};
     use crate::time::Timestamp;
@@ -555,6 +557,109 @@ mod tests {
         assert_eq!(noted, expected);
         let resting = asking.retry.get(&Key::from(&[4])).expect("noted");
         assert_eq!(resting.range, keys(4, 6));
+        asking.retry.check().expect("sound");
+    }
+
+    /// A store that claims what lies between 4 and 6.
+    fn claimed() -> (Asking, Asked) {
+        let claim = Claim {
+            region: Region {
+                id: RegionId(7),
+                range: keys(4, 6),
+                epoch: RegionEpoch::default(),
+                peers: Vec::new(),
+            },
+            has_pending_admin: false,
+        };
+        let mut shelf = Shelf::default();
+        shelf.collect(&claim, PeerId(1));
+        shelf.seal();
+        let asking = Asking::new(BTreeMap::from([(StoreId(1), shelf)]));
+        (asking, (StoreId(1), RegionId(7), RegionEpoch::default()))
+    }
+
+    fn listing(stores: &[u64]) -> EntryState {
+        EntryState::Listing {
+            mark: RequestId(1),
+            stores: stores.iter().map(|id| StoreId(*id)).collect(),
+            named: BTreeMap::new(),
+        }
+    }
+
+    /// What was refused while the look went on decides how soon it may be asked
+    /// again, and is remembered.
+    #[test]
+    fn what_was_refused_during_a_look_rests_as_it_wants() {
+        let secs = |secs: u64| Timestamp::from_micros(secs * 1_000_000);
+        for (is_slow, not_before, least) in [
+            (false, Timestamp::ZERO, Duration::ZERO),
+            (true, Timestamp::ZERO, Duration::from_millis(50)),
+            (false, secs(3), Duration::from_secs(3)),
+        ] {
+            let mut asking = Asking::new(BTreeMap::from([(StoreId(1), Shelf::default())]));
+            let asked = (StoreId(1), RegionId(7), RegionEpoch::default());
+            let looked_at = Entry {
+                failed: BTreeSet::from([asked]),
+                is_slow,
+                not_before,
+                cause: "it was refused".to_owned(),
+                ..everything(listing(&[1]))
+            };
+            asking.finish_look(&mut core(), looked_at);
+            let entry = asking.retry.get(&Key::EMPTY).expect("noted");
+            let EntryState::Armed { due } = entry.state else {
+                panic!("{entry:?}");
+            };
+            let wait = due.saturating_duration_since(Timestamp::ZERO);
+            assert!(
+                wait >= least && wait <= least + Duration::from_millis(100),
+                "{wait:?}"
+            );
+            assert_eq!(entry.cause, "it was refused");
+            assert!(asking.retry.is_resting(&keys(4, 6), &asked));
+        }
+    }
+
+    /// A claim that reaches into a range whose backoff it is the cause of is left
+    /// alone by the look at another one.
+    #[test]
+    fn a_look_asks_nobody_whose_backoff_runs() {
+        for rests in [false, true] {
+            let (mut asking, asked) = claimed();
+            asking.retry.insert(Entry {
+                failed: rests.then_some(asked).into_iter().collect(),
+                ..Entry::new(
+                    keys(5, 8),
+                    EntryState::Armed {
+                        due: Timestamp::MAX,
+                    },
+                )
+            });
+            asking.finish_look(&mut core(), Entry::new(keys(1, 5), listing(&[1])));
+            let ready = asking.shelves[&StoreId(1)].ready.len();
+            assert_eq!(ready, usize::from(!rests));
+        }
+    }
+
+    /// Where the named stores claim nothing all are listed, for just what is left.
+    #[test]
+    fn a_look_is_widened_for_what_nobody_named_claims() {
+        let (mut asking, _) = claimed();
+        asking.shelves.insert(StoreId(2), Shelf::default());
+        asking.finish_look(&mut core(), Entry::new(keys(1, 9), listing(&[1])));
+        let left: Vec<_> = asking
+            .retry
+            .listing()
+            .map(|entry| entry.range.clone())
+            .collect();
+        assert_eq!(left, [keys(1, 4), keys(6, 9)]);
+        for entry in asking.retry.listing() {
+            assert!(
+                matches!(&entry.state, EntryState::Listing { stores, .. } if stores.len() == 2)
+            );
+        }
+        let wanted: Vec<_> = asking.listings.outstanding().collect();
+        assert_eq!(wanted, [StoreId(1), StoreId(2)]);
         asking.retry.check().expect("sound");
     }
 }

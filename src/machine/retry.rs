@@ -516,4 +516,15 @@ mod tests {
         assert_eq!(book.due(at(30)).len(), 2);
         assert_eq!(book.active(), 3);
     }
+
+    #[test]
+    fn what_failed_before_a_look_may_be_asked_again_in_it() {
+        let mut book = book([entry(1, 3, 1, armed(5))]);
+        assert!(book.is_resting(&keys(1, 3), &asked(1)));
+        book.queue(&Key::from(&[1]), RequestId(4));
+        let entry = book.get(&Key::from(&[1])).expect("there");
+        assert!(entry.failed.is_empty() && entry.suspects.len() == 1);
+        assert_eq!(entry.state, queued(4));
+        book.check().expect("sound");
+    }
 }

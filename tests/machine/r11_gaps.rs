@@ -424,3 +424,18 @@ fn r11_one_listing_with_such_a_voter_leads_to_one_store_list() {
     assert_eq!(bench.count_since(mark, Ask::is_claims), 1);
     assert_eq!(bench.count_since(mark, Ask::is_stores), 1);
 }
+
+/// The listing that goes with the leases counts when it is complete, not before.
+#[test]
+fn r11_a_listing_in_parts_while_the_leases_are_given_out_hides_no_region() {
+    let mut bench = Bench::new();
+    bench.run_to(PhaseName::Suspend);
+    let claims = bench.cluster.claims_of(StoreId(2));
+    let Some(ask) = bench.last(|ask| ask.is_claims() && ask.at(2)) else {
+        panic!("listed");
+    };
+    bench.tell(ask.claims(claims[..1].to_vec(), false));
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.count(Ask::is_scan), 0);
+    assert_eq!(bench.count(Ask::is_wait), 6);
+}
