@@ -171,9 +171,12 @@ impl Etcd {
 
     /// Returns the ids of the leases there are.
     pub(crate) fn leases(&self) -> Vec<String> {
-        // The first line is a heading.
+        // The first line is a heading. Leases are listed with leading zeros, keys
+        // name them without.
         let leases = self.run(&["lease", "list"]);
-        leases.lines().skip(1).map(str::to_owned).collect()
+        let ids = leases.lines().skip(1);
+        ids.map(|id| id.trim_start_matches('0').to_owned())
+            .collect()
     }
 
     /// Stops a member without it noticing.
