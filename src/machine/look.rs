@@ -662,4 +662,36 @@ mod tests {
         assert_eq!(wanted, [StoreId(1), StoreId(2)]);
         asking.retry.check().expect("sound");
     }
+
+    /// A range needs no listing when all of it is about to be asked, unless
+    /// something failed there since.
+    #[test]
+    fn what_failed_since_is_listed_though_it_is_about_to_be_asked() {
+        for (proof, is_stale, expected) in [
+            (Proof::Read, false, true),
+            (Proof::Read, true, false),
+            (Proof::Claims, false, false),
+        ] {
+            let config = Config {
+                proof,
+                ..Config::default()
+            };
+            let core = Core::new(config, Timestamp::ZERO);
+            let (mut asking, _) = claimed();
+            let shelf = asking.shelves.get_mut(&StoreId(1)).expect("known");
+            let slot = shelf.get(RegionId(7)).expect("known").slot;
+            shelf.claim(slot, PeerId(1), true);
+            shelf.make_ready(slot, Timestamp::ZERO);
+            let state = EntryState::Scanning {
+                request: RequestId(2),
+                sent: Timestamp::ZERO,
+                mark: RequestId(1),
+            };
+            let entry = Entry {
+                is_stale,
+                ..Entry::new(keys(4, 6), state)
+            };
+            assert_eq!(asking.is_asked_anew(&core, &entry), expected);
+        }
+    }
 }

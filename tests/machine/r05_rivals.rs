@@ -272,3 +272,53 @@ fn r05_refuse_makes_no_other_attempt_once_a_foreign_lease_is_known() {
     assert_eq!(bench.count(|ask| ask.is_lease() && ask.at(2)), 1);
     assert_eq!(bench.count(|ask| ask.is_finish() && ask.at(2)), 0);
 }
+
+/// An attempt is given up, and store 2 says nothing to its Finish: the next one
+/// begins, with the end of the old stream still unread.
+fn given_up() -> (Bench, Ask) {
+    let mut bench = Bench::new();
+    bench.when(
+        |ask| ask.is_wait() && ask.about(101),
+        || Act::Refuse(RegionErrorKind::NotReady),
+    );
+    bench.run_to(PhaseName::WaitApply);
+    bench.when(|ask| ask.is_finish() && ask.at(2), || Act::Never);
+    let lease = bench.last(|ask| ask.is_lease() && ask.at(1)).expect("sent");
+    bench.tell(lease.failed(failure(FailureKind::Transport)));
+    let open = bench
+        .last(|ask| ask.is_open() && ask.at(2))
+        .expect("dialed");
+    bench.run_to(PhaseName::Connect);
+    bench.well_again();
+    (bench, open)
+}
+
+#[test]
+fn r05_superseded_is_final_even_when_the_stream_was_given_up() {
+    let (mut bench, open) = given_up();
+    bench.tell(open.failed(failure(FailureKind::Superseded)));
+    let error = failed(&bench.run_to_end(), ErrorKind::Superseded);
+    assert_eq!(error.store_id(), Some(StoreId(2)));
+    assert!(error.to_string().contains("store-2:20160"), "{error}");
+    assert_eq!(bench.count(|ask| ask.is_open() && ask.at(2)), 1);
+}
+
+#[test]
+fn r05_any_other_end_of_a_stream_that_was_given_up_is_nothing() {
+    let (mut bench, open) = given_up();
+    let ignored = bench.ignored();
+    bench.tell(open.failed(failure(FailureKind::Unavailable)));
+    assert_eq!(bench.ignored(), ignored + 1);
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 2);
+}
+
+/// The new stream is what ends the old one then.
+#[test]
+fn r05_an_old_stream_may_be_superseded_by_our_own_new_one() {
+    let (mut bench, open) = given_up();
+    bench.run_to_ask("a new stream", |ask| ask.is_open() && ask.at(2));
+    bench.tell(open.failed(failure(FailureKind::Superseded)));
+    bench.run_to(PhaseName::Hold);
+    assert_eq!(bench.attempt(), 2);
+}
