@@ -286,4 +286,28 @@ mod tests {
         proven.proven.insert(&KeyRange::whole());
         assert!(!catches(&mut proven));
     }
+
+    /// A call for a few regions costs nearly as much as one for many.
+    #[test]
+    fn reads_wait_until_half_of_the_window_is_free() {
+        let store = crate::region::Store {
+            id: StoreId(1),
+            ..crate::region::Store::default()
+        };
+        let mut session = Session::default();
+        session.add(store, RequestId(1));
+        for (in_flight, goes_out) in [(0, true), (2, true), (3, false), (4, false)] {
+            let config = Config {
+                window: 4,
+                ..Config::default()
+            };
+            let mut core = Core::new(config, Timestamp::ZERO);
+            let mut asking = asking(|shelf, slot| shelf.make_confirmed(slot));
+            let shelf = asking.shelves.get_mut(&StoreId(1)).expect("known");
+            shelf.reads = in_flight;
+            let book = &session.stores[&StoreId(1)];
+            pump_reads(&mut core, book, shelf, &mut asking.reads);
+            assert_eq!(core.poll_effect().is_some(), goes_out, "{in_flight}");
+        }
+    }
 }
