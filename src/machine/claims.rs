@@ -38,15 +38,9 @@ impl Asking {
         claims: Vec<Claim>,
         done: bool,
     ) {
-        let Some(store_id) = self.listings.note_part(core, request) else {
-            core.ignore();
+        let Some(store_id) = self.take_part(core, session, request, claims, done) else {
             return;
         };
-        self.take_claims(core, session, store_id, claims);
-        if !done || core.is_stopping() {
-            return;
-        }
-        core.store_failures.remove(&store_id);
         for claim in self.close_listing(core, store_id, request).1 {
             self.apply_claim(session, store_id, &claim);
         }
@@ -83,8 +77,29 @@ impl Asking {
         (news, kept.into_values().collect())
     }
 
-    /// Takes in a part of the listing of a store.
-    pub(super) fn take_claims(
+    /// Takes in a part of a listing. Returns the store if it was the last one.
+    pub(super) fn take_part(
+        &mut self,
+        core: &mut Core,
+        session: &Session,
+        request: RequestId,
+        claims: Vec<Claim>,
+        done: bool,
+    ) -> Option<StoreId> {
+        let Some(store_id) = self.listings.note_part(core, request) else {
+            core.ignore();
+            return None;
+        };
+        self.take_claims(core, session, store_id, claims);
+        if !done || core.is_stopping() {
+            return None;
+        }
+        core.store_failures.remove(&store_id);
+        Some(store_id)
+    }
+
+    /// Takes in the claims of a part of the listing of a store.
+    fn take_claims(
         &mut self,
         core: &mut Core,
         session: &Session,

@@ -260,13 +260,7 @@ impl Asking {
         claims: Vec<Claim>,
         done: bool,
     ) {
-        let Some(store) = self.listings.note_part(core, request) else {
-            core.ignore();
-            return;
-        };
-        self.take_claims(core, session, store, claims);
-        if done && !core.is_stopping() {
-            core.store_failures.remove(&store);
+        if let Some(store) = self.take_part(core, session, request, claims, done) {
             self.end_listing(core, session, store, request);
             self.finish_looks(core);
         }
@@ -516,26 +510,9 @@ mod tests {
 
     #[test]
     fn a_look_ends_for_what_is_asked_and_fails_for_the_rest() {
-        let claim = Claim {
-            region: Region {
-                id: RegionId(7),
-                range: keys(4, 6),
-                epoch: RegionEpoch::default(),
-                peers: Vec::new(),
-            },
-            has_pending_admin: false,
-        };
-        let mut shelf = Shelf::default();
-        shelf.collect(&claim, PeerId(1));
-        shelf.seal();
-        let mut asking = Asking::new(BTreeMap::from([(StoreId(1), shelf)]));
+        let (mut asking, _) = claimed();
         asking.proven.insert(&keys(8, 9));
-        let looked_at = everything(EntryState::Listing {
-            mark: RequestId(1),
-            stores: BTreeSet::from([StoreId(1)]),
-            named: BTreeMap::new(),
-        });
-        asking.finish_look(&mut core(), looked_at);
+        asking.finish_look(&mut core(), everything(listing(&[1])));
         let noted: Vec<_> = asking
             .retry
             .iter()

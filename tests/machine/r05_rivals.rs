@@ -62,8 +62,8 @@ fn r05_superseded_in_the_hold_loses_it() {
     assert_eq!(error.store_id(), Some(StoreId(2)));
 }
 
-#[test]
-fn r05_superseded_while_an_attempt_is_released_is_final_too() {
+/// An attempt is given up, and store 2 says nothing to its Finish.
+fn releasing() -> Bench {
     let mut bench = Bench::new();
     bench.when(
         |ask| ask.is_wait() && ask.about(101),
@@ -73,6 +73,12 @@ fn r05_superseded_while_an_attempt_is_released_is_final_too() {
     bench.when(|ask| ask.is_finish() && ask.at(2), || Act::Never);
     let lease = bench.last(|ask| ask.is_lease() && ask.at(1)).expect("sent");
     bench.tell(lease.failed(failure(FailureKind::Transport)));
+    bench
+}
+
+#[test]
+fn r05_superseded_while_an_attempt_is_released_is_final_too() {
+    let mut bench = releasing();
     assert_eq!(bench.phase(), PhaseName::Release);
     supersede(&mut bench);
     failed(&bench.run_to_end(), ErrorKind::Superseded);
@@ -273,18 +279,10 @@ fn r05_refuse_makes_no_other_attempt_once_a_foreign_lease_is_known() {
     assert_eq!(bench.count(|ask| ask.is_finish() && ask.at(2)), 0);
 }
 
-/// An attempt is given up, and store 2 says nothing to its Finish: the next one
-/// begins, with the end of the old stream still unread.
+/// Likewise, and the next attempt begins, with the end of the old stream still
+/// unread.
 fn given_up() -> (Bench, Ask) {
-    let mut bench = Bench::new();
-    bench.when(
-        |ask| ask.is_wait() && ask.about(101),
-        || Act::Refuse(RegionErrorKind::NotReady),
-    );
-    bench.run_to(PhaseName::WaitApply);
-    bench.when(|ask| ask.is_finish() && ask.at(2), || Act::Never);
-    let lease = bench.last(|ask| ask.is_lease() && ask.at(1)).expect("sent");
-    bench.tell(lease.failed(failure(FailureKind::Transport)));
+    let mut bench = releasing();
     let open = bench
         .last(|ask| ask.is_open() && ask.at(2))
         .expect("dialed");

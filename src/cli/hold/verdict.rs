@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use super::during::End;
 use crate::cli::args::show_time;
 use crate::cli::exit::Outcome;
-use crate::cli::output::{Reporter, RunResult, Timing, Unreleased};
+use crate::cli::output::{Reporter, RunResult, Timing, Unreleased, millis};
 use crate::cli::process::name_of;
 use crate::driver::FinishError;
 use crate::error::{Error, ErrorKind};
@@ -202,8 +202,4 @@ fn unreleased(id: StoreId, left: Duration) -> Unreleased {
         store: id.0,
         suspended_for_ms: millis(left),
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -18,4 +18,4 @@ pub(crate) use event::{
 pub(crate) use lock::{LockHolder, LockStatus, LockTold};
 pub(crate) use reporter::Reporter;
 pub(crate) use simulated::{Part, Problem, Simulated, Standstill, Step};
-pub(crate) use timing::Timing;
+pub(crate) use timing::{Timing, millis};

@@ -65,6 +65,7 @@ impl Timing {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+/// Returns whole milliseconds, as the JSON lines have them.
+pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
