@@ -216,7 +216,7 @@ impl ClusterClient for TikvCluster {
             store_id: store.id,
             cluster_id: self.cluster_id(),
             max_answer_bytes: self.inner.options.max_answer_bytes,
-            raw: known.raw,
+            manner: known.manner,
         };
         TikvReads::start(reader, targets, self.inner.options.reads_in_flight).await
     }

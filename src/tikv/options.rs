@@ -30,7 +30,9 @@ pub struct Options {
     /// The largest single answer that is accepted, in bytes. It bounds what a
     /// page of a region scan may take. 64 MiB.
     pub max_answer_bytes: usize,
-    /// How many leader reads are under way at once in one call. 64.
+    /// How many leader reads are under way at once in one call of
+    /// [`leader_reads`](crate::cluster::ClusterClient::leader_reads). A store that
+    /// takes them only one by one is asked at most 64 at a time. 512.
     pub reads_in_flight: usize,
     /// The HTTP/2 window, in bytes, of the connections that carry listings and
     /// reads. Half of it is what the HTTP/2 library grants to small answers that
@@ -46,7 +48,7 @@ impl Default for Options {
             keepalive_timeout: Duration::from_secs(3),
             max_request_bytes: 3 << 20,
             max_answer_bytes: 64 << 20,
-            reads_in_flight: 64,
+            reads_in_flight: 512,
             connection_window: 64 << 20,
         }
     }

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::address::Address;
 use super::dial::Dialer;
 use super::pd::lock;
 use super::peer::Peer;
+use super::reads::Manner;
 use crate::error::{Failure, FailureKind};
 use crate::region::{Store, StoreId};
 
@@ -20,8 +20,8 @@ pub(super) struct Stores {
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) peer: Arc<Peer>,
-    /// Whether leader reads are asked by `RawBatchGet`.
-    pub(super) raw: Arc<AtomicBool>,
+    /// How it wants to be read from.
+    pub(super) manner: Arc<Manner>,
 }
 
 impl Stores {
@@ -49,7 +49,7 @@ impl Stores {
             _ => {
                 let found = Known {
                     peer: Arc::new(Peer::store(address, self.dialer.clone())),
-                    raw: Arc::new(AtomicBool::new(false)),
+                    manner: Arc::new(Manner::default()),
                 };
                 known.insert(store.id, found.clone());
                 Ok(found)

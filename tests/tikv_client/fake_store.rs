@@ -1,7 +1,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::future::ready;
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use snapshot_prepare::pb::backup::backup_server::{Backup, BackupServer};
 use snapshot_prepare::pb::backup::{
     CheckAdminRequest, CheckAdminResponse, PrepareSnapshotBackupEventType,
@@ -11,13 +12,16 @@ use snapshot_prepare::pb::kvrpcpb::{
     BatchGetRequest, BatchGetResponse, Context, KeyError, KvPair, RawBatchGetRequest,
     RawBatchGetResponse,
 };
+use snapshot_prepare::pb::tikvpb::batch_commands_request::{Request as Command, request};
+use snapshot_prepare::pb::tikvpb::batch_commands_response::{Response as Reply, response};
 use snapshot_prepare::pb::tikvpb::tikv_server::{Tikv, TikvServer};
+use snapshot_prepare::pb::tikvpb::{BatchCommandsRequest, BatchCommandsResponse};
 use snapshot_prepare::pb::{errorpb, metapb};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Server, ServerTlsConfig};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::support::{Host, listen};
 
@@ -32,9 +36,29 @@ pub(crate) enum Storage {
     Neither,
 }
 
+/// What the store makes of many reads in a message.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Messages {
+    #[default]
+    Served,
+    /// Ended at once with this code.
+    Refused(Code),
+    /// Never answered.
+    Swallowed,
+    /// Each answered as a command that is not known.
+    Unknown,
+    /// Answered, save that of this region.
+    Without(u64),
+    /// Answered one and cut off.
+    CutAfterOne,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) storage: Storage,
+    pub(crate) messages: Messages,
+    /// How many commands each message held.
+    pub(crate) message_sizes: Vec<usize>,
     /// Regions whose reads are never answered.
     pub(crate) hanging: Vec<u64>,
     /// Regions of which the store is not the leader.
@@ -205,8 +229,116 @@ fn error_pair() -> KvPair {
     }
 }
 
+fn kv_answer(read: Read) -> BatchGetResponse {
+    let mut answer = BatchGetResponse::default();
+    match read {
+        Read::Served => {}
+        Read::NotLeader(error) => answer.region_error = Some(*error),
+        Read::WrongApiVersion => {
+            answer.error = Some(api_version_error());
+            answer.pairs = vec![error_pair()];
+        }
+    }
+    answer
+}
+
+fn raw_answer(read: Read) -> RawBatchGetResponse {
+    let mut answer = RawBatchGetResponse::default();
+    match read {
+        Read::Served => {}
+        Read::NotLeader(error) => answer.region_error = Some(*error),
+        Read::WrongApiVersion => answer.pairs = vec![error_pair()],
+    }
+    answer
+}
+
+impl Service {
+    async fn command(self, id: u64, command: Command) -> (u64, Reply) {
+        let cmd = match command.cmd.expect("a read") {
+            request::Cmd::BatchGet(get) => {
+                let context = get.context.unwrap_or_default();
+                let read = self.read(context, get.version, false, get.keys.len());
+                response::Cmd::BatchGet(kv_answer(read.await))
+            }
+            request::Cmd::RawBatchGet(get) => {
+                let context = get.context.unwrap_or_default();
+                let read = self.read(context, 0, true, get.keys.len());
+                response::Cmd::RawBatchGet(raw_answer(read.await))
+            }
+        };
+        (id, Reply { cmd: Some(cmd) })
+    }
+
+    /// The commands of a call as they come, each to be answered.
+    fn commands(
+        &self,
+        requests: Streaming<BatchCommandsRequest>,
+    ) -> impl Stream<Item = (u64, Command)> + Send + 'static {
+        let service = self.clone();
+        requests.flat_map(move |message| {
+            // A client that went away sends no more.
+            let message = message.unwrap_or_default();
+            service.script().message_sizes.push(message.requests.len());
+            stream::iter(message.request_ids.into_iter().zip(message.requests))
+        })
+    }
+}
+
+fn one((id, reply): (u64, Reply)) -> BatchCommandsResponse {
+    BatchCommandsResponse {
+        responses: vec![reply],
+        request_ids: vec![id],
+    }
+}
+
+fn region_of(command: &Command) -> u64 {
+    let context = match command.cmd.as_ref().expect("a read") {
+        request::Cmd::BatchGet(get) => &get.context,
+        request::Cmd::RawBatchGet(get) => &get.context,
+    };
+    context.as_ref().expect("a context").region_id
+}
+
 #[tonic::async_trait]
 impl Tikv for Service {
+    type BatchCommandsStream = BoxStream<'static, Result<BatchCommandsResponse, Status>>;
+
+    async fn batch_commands(
+        &self,
+        request: Request<Streaming<BatchCommandsRequest>>,
+    ) -> Result<Response<Self::BatchCommandsStream>, Status> {
+        let messages = self.script().messages.clone();
+        let without = match messages {
+            Messages::Without(region) => Some(region),
+            _ => None,
+        };
+        let commands = self.commands(request.into_inner());
+        let service = self.clone();
+        let replies = commands
+            .filter(move |(_, command)| ready(Some(region_of(command)) != without))
+            .map(move |(id, command)| service.clone().command(id, command))
+            .buffer_unordered(1 << 20)
+            .map(|reply| Ok(one(reply)));
+        let answers = match messages {
+            Messages::Served | Messages::Without(_) => replies.boxed(),
+            Messages::Refused(code) => return Err(Status::new(code, "not here")),
+            Messages::Swallowed => std::future::pending().await,
+            Messages::Unknown => replies
+                .map(|reply: Result<BatchCommandsResponse, _>| {
+                    reply.map(|mut reply| {
+                        reply.responses[0].cmd = None;
+                        reply
+                    })
+                })
+                .boxed(),
+            Messages::CutAfterOne => replies
+                .take(1)
+                .chain(stream::iter([Err(Status::internal("cut"))]))
+                .boxed(),
+        };
+        Ok(Response::new(answers))
+    }
+
     async fn kv_batch_get(
         &self,
         request: Request<BatchGetRequest>,
@@ -214,16 +346,7 @@ impl Tikv for Service {
         let request = request.into_inner();
         let context = request.context.unwrap_or_default();
         let read = self.read(context, request.version, false, request.keys.len());
-        let mut answer = BatchGetResponse::default();
-        match read.await {
-            Read::Served => {}
-            Read::NotLeader(error) => answer.region_error = Some(*error),
-            Read::WrongApiVersion => {
-                answer.error = Some(api_version_error());
-                answer.pairs = vec![error_pair()];
-            }
-        }
-        Ok(Response::new(answer))
+        Ok(Response::new(kv_answer(read.await)))
     }
 
     async fn raw_batch_get(
@@ -232,13 +355,8 @@ impl Tikv for Service {
     ) -> Result<Response<RawBatchGetResponse>, Status> {
         let request = request.into_inner();
         let context = request.context.unwrap_or_default();
-        let mut answer = RawBatchGetResponse::default();
-        match self.read(context, 0, true, request.keys.len()).await {
-            Read::Served => {}
-            Read::NotLeader(error) => answer.region_error = Some(*error),
-            Read::WrongApiVersion => answer.pairs = vec![error_pair()],
-        }
-        Ok(Response::new(answer))
+        let read = self.read(context, 0, true, request.keys.len());
+        Ok(Response::new(raw_answer(read.await)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Leader reads.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use snapshot_prepare::cluster::{Batches, ClusterClient};
 use snapshot_prepare::error::{Failure, FailureKind};
@@ -8,9 +9,10 @@ use snapshot_prepare::region::{
     PeerId, ReadAnswer, ReadTarget, RegionEpoch, RegionErrorKind, RegionId,
 };
 use snapshot_prepare::tikv::{Options, Security, TikvCluster};
+use tonic::Code;
 
 use crate::fake_pd::FakePd;
-use crate::fake_store::{FakeStore, Storage};
+use crate::fake_store::{FakeStore, Messages, Storage};
 use crate::support::{connect, soon, store_at};
 
 fn target(id: u64) -> ReadTarget {
@@ -49,9 +51,25 @@ async fn read_all(
     .await
 }
 
+/// Both ways of asking: many in a message, and each alone.
+fn both_ways() -> [Messages; 2] {
+    [Messages::Served, Messages::Refused(Code::Unimplemented)]
+}
+
+async fn store_with(messages: Messages) -> FakeStore {
+    let store = FakeStore::start().await;
+    store.script().messages = messages;
+    store
+}
+
 #[tokio::test]
 async fn each_target_is_answered_once_and_asked_as_a_leader() {
-    let store = FakeStore::start().await;
+    for messages in both_ways() {
+        each_target_is_answered_once(store_with(messages).await).await;
+    }
+}
+
+async fn each_target_is_answered_once(store: FakeStore) {
     store.script().followed = vec![7];
     let cluster = connect(FakePd::start().await.url()).await;
     let found = read_all(&cluster, &store, 1..=200).await.expect("it reads");
@@ -74,7 +92,12 @@ async fn each_target_is_answered_once_and_asked_as_a_leader() {
 
 #[tokio::test]
 async fn the_reads_under_way_are_bounded() {
-    let store = FakeStore::start().await;
+    for messages in both_ways() {
+        the_reads_of_a_store_are_bounded(store_with(messages).await).await;
+    }
+}
+
+async fn the_reads_of_a_store_are_bounded(store: FakeStore) {
     store.gate.send_replace(false);
     let pd = FakePd::start().await;
     let mut options = Options::default();
@@ -95,7 +118,12 @@ async fn the_reads_under_way_are_bounded() {
 
 #[tokio::test]
 async fn one_read_that_hangs_holds_nothing_up() {
-    let store = FakeStore::start().await;
+    for messages in both_ways() {
+        one_read_hangs(store_with(messages).await).await;
+    }
+}
+
+async fn one_read_hangs(store: FakeStore) {
     store.script().hanging = vec![2];
     let cluster = connect(FakePd::start().await.url()).await;
     let targets = (1..=100).map(target).collect();
@@ -185,4 +213,87 @@ async fn no_targets_make_no_calls() {
     let cluster = connect(FakePd::start().await.url()).await;
     assert_eq!(read_all(&cluster, &store, []).await, Ok(BTreeMap::new()));
     assert!(store.script().reads.is_empty());
+}
+
+#[tokio::test]
+async fn many_reads_go_out_in_few_messages() {
+    let store = FakeStore::start().await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    let found = read_all(&cluster, &store, 1..=2000).await;
+    assert_eq!(found.expect("it reads").len(), 2000);
+    let sizes = store.script().message_sizes.clone();
+    assert_eq!(sizes.iter().sum::<usize>(), 2000, "{sizes:?}");
+    assert!(sizes.len() <= 1 + 1488_usize.div_ceil(64), "{sizes:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_take_many_in_a_message_is_asked_one_by_one() {
+    for messages in [
+        Messages::Refused(Code::Unimplemented),
+        Messages::Refused(Code::Internal),
+        Messages::Refused(Code::Unknown),
+        Messages::Unknown,
+    ] {
+        let store = store_with(messages.clone()).await;
+        let cluster = connect(FakePd::start().await.url()).await;
+        for round in [1..=9, 10..=50] {
+            let found = read_all(&cluster, &store, round.clone()).await;
+            let found = found.expect("it reads");
+            assert!(found.keys().copied().eq(round), "{messages:?} {found:?}");
+            assert!(found.values().all(Option::is_none), "{messages:?}");
+        }
+        // And it is remembered.
+        let tried = store.script().message_sizes.len();
+        assert!(tried <= 1, "{messages:?}: {tried} messages");
+    }
+}
+
+#[tokio::test]
+async fn what_refuses_the_client_refuses_it_in_either_way() {
+    for (code, kind) in [
+        (Code::Unauthenticated, FailureKind::Unauthenticated),
+        (Code::Unavailable, FailureKind::Unavailable),
+    ] {
+        let store = store_with(Messages::Refused(code)).await;
+        let cluster = connect(FakePd::start().await.url()).await;
+        let failure = read_all(&cluster, &store, [1]).await.expect_err("refused");
+        assert_eq!(failure.kind, kind);
+        assert!(store.script().reads.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_swallowed_sends_later_reads_out_alone() {
+    let store = store_with(Messages::Swallowed).await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    let store_at = store_at(store.address);
+    let mut swallowed = soon(cluster.leader_reads(&store_at, vec![target(1)]))
+        .await
+        .expect("it begins");
+    let silence = tokio::time::timeout(Duration::from_millis(1100), swallowed.next()).await;
+    assert!(silence.is_err(), "{silence:?}");
+    let found = read_all(&cluster, &store, [1]).await.expect("it reads");
+    assert_eq!(found[&1], None);
+}
+
+#[tokio::test]
+async fn a_read_that_a_store_drops_is_not_answered_and_ends_the_call() {
+    let store = store_with(Messages::Without(3)).await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    let found = read_all(&cluster, &store, 1..=5).await.expect("it ends");
+    assert!(found.keys().copied().eq([1, 2, 4, 5]), "{found:?}");
+}
+
+#[tokio::test]
+async fn answers_that_came_before_a_cut_count() {
+    let store = store_with(Messages::CutAfterOne).await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    let targets = (1..=5).map(target).collect();
+    let mut reads = soon(cluster.leader_reads(&store_at(store.address), targets))
+        .await
+        .expect("it begins");
+    let first = soon(reads.next()).await.expect("one").expect("it reads");
+    assert_eq!(first.len(), 1);
+    let failure = soon(reads.next()).await.expect("an end").map(drop);
+    assert_eq!(failure.map_err(|f| f.kind), Err(FailureKind::Other));
 }

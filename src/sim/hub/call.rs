@@ -30,10 +30,25 @@ impl Group {
         self.calls.last().copied()
     }
 
+    /// Makes more calls and returns their numbers, in the same order.
+    pub(in crate::sim) fn call_all(
+        &mut self,
+        requests: impl IntoIterator<Item = Request>,
+    ) -> Vec<CallId> {
+        let calls = self.hub.open(&self.inbox, requests);
+        self.calls.extend(&calls);
+        calls
+    }
+
     /// Waits for answers; never returns none at all. Nothing comes when all
     /// calls are over.
     pub(in crate::sim) async fn next(&mut self) -> Vec<(CallId, Answer)> {
-        poll_fn(|cx| self.inbox.poll(cx)).await
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// As [`Group::next`].
+    pub(in crate::sim) fn poll(&self, cx: &mut Context<'_>) -> Poll<Vec<(CallId, Answer)>> {
+        self.inbox.poll(cx)
     }
 }
 

@@ -11,6 +11,8 @@ mod convert;
 mod listener;
 mod members;
 mod pd;
+mod read_batch;
+mod reads;
 mod region_error;
 mod replies;
 mod served;

@@ -77,7 +77,7 @@ pub(super) async fn end(status: model::Status, breaker: &Breaker) -> Status {
 
 /// Returns whether no word is sent but the connection ends: the network broke,
 /// or the store went down.
-fn is_break(status: &model::Status) -> bool {
+pub(super) fn is_break(status: &model::Status) -> bool {
     match status.code {
         Code::Unknown => true,
         Code::Unavailable => status.message == "Socket closed",

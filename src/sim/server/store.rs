@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::replies::{self, Replies};
+use super::replies::Replies;
 use super::socket::Breaker;
 use super::{convert, region_error};
 use crate::cluster::StreamRequest;
@@ -13,17 +13,10 @@ use crate::pb::backup::{
     CheckAdminRequest, CheckAdminResponse, PrepareSnapshotBackupEventType,
     PrepareSnapshotBackupRequest, PrepareSnapshotBackupRequestType, PrepareSnapshotBackupResponse,
 };
-use crate::pb::kvrpcpb::{
-    BatchGetRequest, BatchGetResponse, Context, KeyError, KvPair, RawBatchGetRequest,
-    RawBatchGetResponse,
-};
 use crate::pb::metapb;
-use crate::pb::tikvpb::tikv_server::Tikv;
-use crate::region::{PeerId, RegionId, StoreId};
+use crate::region::StoreId;
 use crate::sim::hub::{Call, Hub};
-use crate::sim::model::{
-    Answer, ModelRegionError, ReadKind, ReadRequest, RegionErrorDetail, Request as Ask, StreamReply,
-};
+use crate::sim::model::{Answer, Request as Ask, StreamReply};
 
 type Reader<T> = Box<dyn FnMut(Answer) -> Vec<T> + Send>;
 
@@ -83,95 +76,6 @@ impl Backup for StoreService {
             _ => Vec::new(),
         });
         Replies::new(call, breaker, None, read).start().await
-    }
-}
-
-#[tonic::async_trait]
-impl Tikv for StoreService {
-    async fn kv_batch_get(
-        &self,
-        request: Request<BatchGetRequest>,
-    ) -> Result<Response<BatchGetResponse>, Status> {
-        let breaker = breaker_of(&request);
-        let context = request.into_inner().context.unwrap_or_default();
-        let result = self.read(context, ReadKind::KvBatchGet, &breaker).await?;
-        let mut response = BatchGetResponse::default();
-        match result {
-            Ok(()) => {}
-            Err(error) if error.detail == RegionErrorDetail::ApiVersionNotMatched => {
-                let error = abort(error.message);
-                response.pairs.push(failed_pair(error.clone()));
-                response.error = Some(error);
-            }
-            Err(error) => response.region_error = Some(region_error::to_wire(error)),
-        }
-        Ok(Response::new(response))
-    }
-
-    async fn raw_batch_get(
-        &self,
-        request: Request<RawBatchGetRequest>,
-    ) -> Result<Response<RawBatchGetResponse>, Status> {
-        let breaker = breaker_of(&request);
-        let context = request.into_inner().context.unwrap_or_default();
-        let result = self.read(context, ReadKind::RawBatchGet, &breaker).await?;
-        let mut response = RawBatchGetResponse::default();
-        match result {
-            Ok(()) => {}
-            Err(error) if error.detail == RegionErrorDetail::ApiVersionNotMatched => {
-                response.pairs.push(failed_pair(abort(error.message)));
-            }
-            Err(error) => response.region_error = Some(region_error::to_wire(error)),
-        }
-        Ok(Response::new(response))
-    }
-}
-
-impl StoreService {
-    async fn read(
-        &self,
-        context: Context,
-        kind: ReadKind,
-        breaker: &Breaker,
-    ) -> Result<Result<(), ModelRegionError>, Status> {
-        if context.cluster_id != 0 && context.cluster_id != self.cluster_id {
-            return Err(Status::invalid_argument(
-                "the cluster id of the request does not match the TiKV cluster",
-            ));
-        }
-        let peer = context.peer.unwrap_or_default();
-        let read = ReadRequest {
-            region_id: RegionId(context.region_id),
-            epoch: convert::read_epoch(context.region_epoch.unwrap_or_default()),
-            peer_id: PeerId(peer.id),
-            peer_store: StoreId(peer.store_id),
-            term: context.term,
-            replica_read: context.replica_read,
-            stale_read: context.stale_read,
-            kind,
-            api_version: u32::try_from(context.api_version).unwrap_or(u32::MAX),
-        };
-        let store = self.store;
-        let call = Call::new(&self.hub, Ask::LeaderRead { store, read });
-        match call.only().await {
-            Some(Answer::Read(result)) => Ok(result),
-            Some(Answer::End(status)) => Err(replies::end(status, breaker).await),
-            _ => Err(Status::internal("the model answered something else")),
-        }
-    }
-}
-
-fn abort(message: String) -> KeyError {
-    KeyError {
-        abort: message,
-        ..KeyError::default()
-    }
-}
-
-fn failed_pair(error: KeyError) -> KvPair {
-    KvPair {
-        error: Some(error),
-        ..KvPair::default()
     }
 }
 
