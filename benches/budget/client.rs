@@ -24,12 +24,15 @@ pub(crate) fn measure() -> Vec<Budget> {
     };
     let server = Server::start(size);
     let target = Target::new(&server.pd, size.layout(), WINDOW);
-    let clients: [(&str, &dyn Fn()); 3] = [
+    let clients: [(&str, &dyn Fn()); 4] = [
         ("ours", &|| target.prepare()),
         ("counting", &|| target.count()),
+        ("counting, reads in messages", &|| {
+            target.count_in_messages()
+        }),
         ("counting and listing", &|| target.count_and_list()),
     ];
-    let mut times = [const { Vec::new() }; 3];
+    let mut times = [const { Vec::new() }; 4];
     for _ in 0..ROUNDS {
         for ((_, client), times) in clients.iter().zip(&mut times) {
             times.push(timed_process(client).as_secs_f64());
@@ -39,11 +42,15 @@ pub(crate) fn measure() -> Vec<Budget> {
         let each = Duration::from_secs_f64(median(times.clone()) / f64::from(regions));
         println!("client, {regions} regions, {name}: {each:.1?} each");
     }
-    let [ours, counting, listing] = &times;
+    let [ours, counting, in_messages, listing] = &times;
     let against = |other: &[f64]| {
         let ratios = ours.iter().zip(other).map(|(ours, other)| ours / other);
         median(ratios.collect())
     };
+    println!(
+        "client against counting, reads in messages: {:.3}",
+        against(in_messages)
+    );
     println!(
         "client against counting and listing: {:.3}",
         against(listing)

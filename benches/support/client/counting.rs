@@ -8,7 +8,10 @@ use snapshot_prepare::pb::backup::{
 };
 use snapshot_prepare::pb::kvrpcpb::{BatchGetRequest, Context};
 use snapshot_prepare::pb::metapb;
+use snapshot_prepare::pb::tikvpb::batch_commands_request::{Request, request};
+use snapshot_prepare::pb::tikvpb::batch_commands_response::{Response, response};
 use snapshot_prepare::pb::tikvpb::tikv_client::TikvClient;
+use snapshot_prepare::pb::tikvpb::{BatchCommandsRequest, BatchCommandsResponse};
 use snapshot_prepare::region::{Region, StoreId};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -24,8 +27,17 @@ const REQUEST: usize = 64;
 /// The window of the connection for calls, as the whole client has by default.
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
+/// What it does beside its waits, and how it reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Manner {
+    /// Lists the claims of all stores before and after.
+    pub(super) lists: bool,
+    /// Puts many reads into a message.
+    pub(super) reads_in_messages: bool,
+}
+
 /// Panics if an answer is missing or is no success.
-pub(super) fn count(target: &Target, lists: bool) {
+pub(super) fn count(target: &Target, manner: Manner) {
     let mut led: BTreeMap<StoreId, Vec<Region>> = BTreeMap::new();
     for entry in &target.layout.regions {
         let leader = entry.leader.expect("all regions have leaders");
@@ -39,9 +51,13 @@ pub(super) fn count(target: &Target, lists: bool) {
             let address = store.address.clone();
             stores.spawn(async move {
                 let mut of_store = Store::dial(store_id, &address).await;
-                of_store.list(lists).await;
-                let counted = of_store.ask(&regions, window).await;
-                of_store.list(lists).await;
+                of_store.list(manner.lists).await;
+                let counted = if manner.reads_in_messages {
+                    of_store.ask_in_messages(&regions, window).await
+                } else {
+                    of_store.ask(&regions, window).await
+                };
+                of_store.list(manner.lists).await;
                 of_store.finish().await;
                 counted
             });
@@ -133,6 +149,47 @@ impl Store {
         read
     }
 
+    /// As [`Store::ask`], with as many reads in a message as are due.
+    async fn ask_in_messages(&mut self, regions: &[Region], window: usize) -> usize {
+        let (mut asked, mut confirmed, mut reading, mut read) = (0, 0, 0, 0);
+        let (messages, mut queue) = mpsc::unbounded_channel();
+        let sent = stream::poll_fn(move |cx| queue.poll_recv(cx));
+        let mut tikv = TikvClient::new(self.calls.clone());
+        // Answered only once there is something to answer.
+        let opening = tokio::spawn(async move { tikv.batch_commands(sent).await });
+        let mut opening = Some(opening);
+        let mut reads: Option<Streaming<BatchCommandsResponse>> = None;
+        while read < regions.len() {
+            let most = (regions.len() - asked).min(window - (asked - read));
+            if most >= REQUEST.min(regions.len() - asked) && most > 0 {
+                self.wait(&regions[asked..asked + most]);
+                asked += most;
+            }
+            if confirmed - reading >= REQUEST.min(regions.len() - reading) && confirmed > reading {
+                let message = in_message(self.id, &regions[reading..confirmed], reading);
+                messages.send(message).expect("the stream is there");
+                reading = confirmed;
+            }
+            tokio::select! {
+                answer = self.answers.message() => {
+                    let answer = answer.expect("the stream goes on");
+                    assert!(answer.expect("the stream goes on").error.is_none());
+                    confirmed += 1;
+                }
+                opened = async { opening.as_mut().expect("not opened").await }, if opening.is_some() => {
+                    opening = None;
+                    let answers = opened.expect("no panic").expect("the store answers");
+                    reads = Some(answers.into_inner());
+                }
+                answer = async { reads.as_mut().expect("opened").message().await }, if reads.is_some() => {
+                    let answer = answer.expect("it goes on").expect("it goes on");
+                    read += answer.responses.iter().filter(|answer| is_served(answer)).count();
+                }
+            }
+        }
+        read
+    }
+
     fn wait(&self, regions: &[Region]) {
         let wait = PrepareSnapshotBackupRequest {
             ty: Type::WaitApply.into(),
@@ -169,8 +226,15 @@ fn epoch(region: &Region) -> metapb::RegionEpoch {
 
 /// Reads from a region's leader.
 async fn get(calls: Channel, store: StoreId, region: &Region) {
+    let mut client = TikvClient::new(calls);
+    let answer = client.kv_batch_get(read(store, region)).await;
+    let answer = answer.expect("it is served").into_inner();
+    assert!(answer.region_error.is_none());
+}
+
+fn read(store: StoreId, region: &Region) -> BatchGetRequest {
     let peer = region.peer_on(store).expect("it leads");
-    let request = BatchGetRequest {
+    BatchGetRequest {
         context: Some(Context {
             region_id: region.id.0,
             region_epoch: Some(epoch(region)),
@@ -183,13 +247,19 @@ async fn get(calls: Channel, store: StoreId, region: &Region) {
         }),
         version: u64::MAX,
         ..Default::default()
+    }
+}
+
+fn in_message(store: StoreId, regions: &[Region], first: usize) -> BatchCommandsRequest {
+    let read = |region| Request {
+        cmd: Some(request::Cmd::BatchGet(read(store, region))),
     };
-    let answer = TikvClient::new(calls).kv_batch_get(request).await;
-    assert!(
-        answer
-            .expect("it is served")
-            .into_inner()
-            .region_error
-            .is_none()
-    );
+    BatchCommandsRequest {
+        requests: regions.iter().map(read).collect(),
+        request_ids: (first as u64..).take(regions.len()).collect(),
+    }
+}
+
+fn is_served(answer: &Response) -> bool {
+    matches!(&answer.cmd, Some(response::Cmd::BatchGet(get)) if get.region_error.is_none())
 }

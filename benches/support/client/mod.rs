@@ -4,6 +4,7 @@
 mod counting;
 mod whole;
 
+use counting::Manner;
 use snapshot_prepare::region::Store;
 use snapshot_prepare::sim::layout::Layout;
 use tokio::runtime::{Builder, Runtime};
@@ -35,15 +36,33 @@ impl Target {
         whole::prepare(self);
     }
 
-    /// Sends the same waits and reads and counts the answers.
+    /// Sends the same waits and reads, each read a call of its own, and counts
+    /// the answers.
     pub(crate) fn count(&self) {
-        counting::count(self, false);
+        counting::count(self, Manner::default());
+    }
+
+    /// The same with many reads in a message.
+    pub(crate) fn count_in_messages(&self) {
+        counting::count(
+            self,
+            Manner {
+                reads_in_messages: true,
+                ..Manner::default()
+            },
+        );
     }
 
     /// The same, and lists the claims of all stores twice, as the whole client
     /// has to.
     pub(crate) fn count_and_list(&self) {
-        counting::count(self, true);
+        counting::count(
+            self,
+            Manner {
+                lists: true,
+                ..Manner::default()
+            },
+        );
     }
 }
 
