@@ -53,8 +53,8 @@ pub trait ClusterClient: Send + Sync + 'static {
 
     /// Sends one linearizable read per region to the peer on `store`, as
     /// leader: no replica read, no stale read, no data
-    /// (`tikvpb.Tikv/KvBatchGet` without keys). Answers come in any order, one
-    /// per target; where one is missing the read counts as unanswered.
+    /// (`KvBatchGet` without keys, alone or many in a message of
+    /// `tikvpb.Tikv/BatchCommands`). Answers come in any order, one per target; where one is missing the read counts as unanswered.
     ///
     /// # Errors
     /// A [`Failure`] when the call did not come about; later ones come from

@@ -7,7 +7,9 @@
 //!
 //! Every prepare stream has a connection of its own. Listings and leader reads
 //! share another one per store, with a large connection window, since a flood of
-//! small answers that lie unread closes the connection they came on.
+//! small answers that lie unread closes the connection they came on. Leader
+//! reads are put many into a message, which costs the store and the client half
+//! as much, or less; a store that does not serve that is asked one by one.
 
 mod address;
 mod chunks;

@@ -1,6 +1,8 @@
 //! What the simulated cluster puts on the wire, seen by raw gRPC clients.
 #![cfg(all(feature = "sim", feature = "tikv"))]
 
+mod reads;
+
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
@@ -12,10 +14,8 @@ use snapshot_prepare::pb::backup::{
     CheckAdminRequest, CheckAdminResponse, PrepareSnapshotBackupRequest,
     PrepareSnapshotBackupRequestType as Ask, PrepareSnapshotBackupResponse,
 };
-use snapshot_prepare::pb::kvrpcpb::{BatchGetRequest, Context, RawBatchGetRequest};
 use snapshot_prepare::pb::pdpb::pd_client::PdClient;
 use snapshot_prepare::pb::pdpb::{self, RequestHeader};
-use snapshot_prepare::pb::tikvpb::tikv_client::TikvClient;
 use snapshot_prepare::pb::{errorpb, metapb};
 use snapshot_prepare::region::{Region, StoreId};
 use snapshot_prepare::sim::fault::FaultPlan;
@@ -338,111 +338,6 @@ async fn a_listing_has_a_message_for_each_region() {
     served.shutdown().await;
 }
 
-fn context(region: &Region, store: u64, cluster_id: u64) -> Context {
-    let peer = region.peer_on(StoreId(store)).expect("a peer");
-    Context {
-        region_id: region.id.0,
-        region_epoch: Some(wire_epoch(region)),
-        peer: Some(metapb::Peer {
-            id: peer.id.0,
-            store_id: store,
-            ..metapb::Peer::default()
-        }),
-        cluster_id,
-        ..Context::default()
-    }
-}
-
-#[tokio::test]
-async fn reads_are_judged_by_their_context() {
-    let layout = Layout::generate(3, 30, 3, 1);
-    let served = serve(&layout).await;
-    let channel = dial_store(&served, 1).await;
-    let region = led_by(&layout, 1)[0].clone();
-    let good = context(&region, 1, served.cluster_id());
-    let read = |context: Context| {
-        let mut client = TikvClient::new(channel.clone());
-        async move {
-            let request = BatchGetRequest {
-                context: Some(context),
-                keys: Vec::new(),
-                version: u64::MAX,
-            };
-            patiently(client.kv_batch_get(request)).await
-        }
-    };
-    let served_well = read(good.clone()).await.expect("answered").into_inner();
-    assert_eq!((served_well.region_error, served_well.error), (None, None));
-    assert!(served_well.pairs.is_empty());
-
-    let error = async |context: Context| {
-        let answer = read(context).await.expect("answered").into_inner();
-        answer.region_error.expect("refused")
-    };
-    let no_peer = error(Context {
-        peer: None,
-        ..good.clone()
-    })
-    .await;
-    assert!(no_peer.store_not_match.is_some(), "{no_peer:?}");
-    let no_epoch = error(Context {
-        region_epoch: None,
-        ..good.clone()
-    })
-    .await;
-    assert!(no_epoch.epoch_not_match.is_some(), "{no_epoch:?}");
-    let unknown = error(Context {
-        region_id: 987_654,
-        ..good.clone()
-    })
-    .await;
-    assert_eq!(unknown.message, "region 987654 is missing");
-    let led_elsewhere = led_by(&layout, 2)[0].clone();
-    let follower = error(context(&led_elsewhere, 1, 0)).await;
-    let leader = follower.not_leader.expect("not leader").leader;
-    assert_eq!(leader.expect("known").store_id, 2);
-
-    let status = read(Context {
-        cluster_id: served.cluster_id() + 1,
-        ..good.clone()
-    })
-    .await
-    .expect_err("refused");
-    assert_eq!(status.code(), Code::InvalidArgument);
-    let words = "the cluster id of the request does not match the TiKV cluster";
-    assert_eq!(status.message(), words);
-
-    // Another API version is no region error.
-    let answer = read(Context {
-        api_version: 2,
-        ..good.clone()
-    });
-    let answer = answer.await.expect("answered").into_inner();
-    assert_eq!(answer.region_error, None);
-    assert!(!answer.error.expect("an error").abort.is_empty());
-    assert_eq!(answer.pairs.len(), 1);
-    let mut client = TikvClient::new(channel.clone());
-    let raw = RawBatchGetRequest {
-        context: Some(Context {
-            api_version: 2,
-            ..good
-        }),
-        ..RawBatchGetRequest::default()
-    };
-    let answer = patiently(client.raw_batch_get(raw))
-        .await
-        .expect("answered");
-    let answer = answer.into_inner();
-    assert_eq!(answer.region_error, None);
-    assert!(
-        answer.pairs[0]
-            .error
-            .as_ref()
-            .is_some_and(|e| !e.abort.is_empty())
-    );
-    served.shutdown().await;
-}
-
 fn header(served: &Served) -> Option<RequestHeader> {
     Some(RequestHeader {
         cluster_id: served.cluster_id(),
@@ -583,8 +478,8 @@ async fn scans_fill_in_the_fields_for_old_and_new_clients() {
 #[tokio::test]
 async fn tombstones_are_listed_when_asked_for_and_do_not_listen() {
     let layout = Layout::from_pd_json_with_stores(
-        include_bytes!("data/regions.json"),
-        include_bytes!("data/stores.json"),
+        include_bytes!("../data/regions.json"),
+        include_bytes!("../data/stores.json"),
     )
     .expect("sound");
     let served = serve(&layout).await;
