@@ -19,7 +19,9 @@ pub(super) async fn run(args: RunArgs, reporter: &Reporter, signals: &mut Signal
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let wrong = |message| RunResult::new(Outcome::Usage).because("config", message);
     let lock = match lock_of(&args.lock).and_then(|lock| {
-        check_plan(&args.hold)?;
+        if lock.is_some() {
+            check_plan(&args.hold)?;
+        }
         Ok(lock)
     }) {
         Ok(lock) => lock,

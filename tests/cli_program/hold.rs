@@ -116,6 +116,16 @@ fn a_configuration_error_removes_an_old_ready_file() {
     let path = file.to_str().expect("plain");
     demo(&["--ready-file", path, "--lease", "4s"]).assert_ended(2, "error");
     assert!(!file.exists());
+    // With a lock it may be the file of whoever has it.
+    let lock = format!("file://{}/lock", dir.path().display());
+    for (more, stays) in [(vec![], false), (vec!["--lock", &lock], true)] {
+        fs::write(&file, "left by an earlier run").expect("written");
+        let args = ["run", "--pd", "127.0.0.1:1", "--output", "json"];
+        let wrong = ["--lease", "4s", "--ready-file", path];
+        let args = [&args[..], &wrong[..], &more[..]].concat();
+        run(&args).assert_ended(2, "error");
+        assert_eq!(file.exists(), stays, "{more:?}");
+    }
 }
 
 #[test]

@@ -17,10 +17,10 @@ impl ReadyFile {
     /// # Errors
     /// What is wrong with the path, for people.
     pub(crate) fn prepare(path: Option<&Path>) -> Result<Self, String> {
+        Self::check(path)?;
         if let Some(path) = path {
             clear(path).map_err(|error| format!("--ready-file {}: {error}", path.display()))?;
         }
-        Self::check(path)?;
         Ok(Self {
             path: path.map(Path::to_owned),
             is_written: false,
@@ -36,8 +36,14 @@ impl ReadyFile {
             return Ok(());
         };
         let shown = path.display();
-        if path.is_dir() {
-            return Err(format!("--ready-file {shown}: is a directory"));
+        // A device or a pipe would be removed as if an earlier run had left it.
+        if let Ok(there) = fs::symlink_metadata(path) {
+            if path.is_dir() {
+                return Err(format!("--ready-file {shown}: is a directory"));
+            }
+            if !there.is_file() && !there.is_symlink() {
+                return Err(format!("--ready-file {shown}: is not a regular file"));
+            }
         }
         let trial = temporary(path);
         fs::write(&trial, [])
@@ -131,6 +137,32 @@ mod tests {
         ready.write("content\n").expect("written");
         drop(ready);
         assert!(!path.exists());
+    }
+
+    /// Run by root, it could take a device away from everybody.
+    #[test]
+    fn what_is_no_regular_file_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        let message = ReadyFile::prepare(Some(&path)).expect_err("refused");
+        assert!(message.contains("is not a regular file"), "{message}");
+        assert!(path.exists());
+        assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1);
+    }
+
+    /// A link is replaced, not followed.
+    #[test]
+    fn a_link_is_removed_and_what_it_points_at_is_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [path, target] = ["held", "target"].map(|name| dir.path().join(name));
+        fs::write(&target, "somebody's").expect("written");
+        std::os::unix::fs::symlink(&target, &path).expect("linked");
+        let mut ready = ReadyFile::prepare(Some(&path)).expect("can be written");
+        assert!(!path.exists() && target.exists());
+        ready.write("content\n").expect("written");
+        ready.remove();
+        assert_eq!(fs::read_to_string(&target).expect("there"), "somebody's");
     }
 
     #[test]
