@@ -19,6 +19,13 @@ fn a_signal_while_preparing_releases_every_store() {
         let result = finished.assert_ended(13, "cancelled");
         assert_eq!(result["released"], serde_json::json!([1, 2, 3]));
         assert_eq!(result["unreleased"], serde_json::json!([]));
+        let message = result["message"].as_str().expect("a message");
+        let name = if signal == Signal::INT {
+            "SIGINT"
+        } else {
+            "SIGTERM"
+        };
+        assert_eq!(message, format!("{name} came before the hold began"));
         assert!(finished.event("held").is_none());
         assert!(result["prepare_ms"].is_null());
     }

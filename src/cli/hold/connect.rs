@@ -56,13 +56,15 @@ pub(crate) async fn connect(
             }
             Err(_) => return Err(Stopped::Failed(no_answer(limit, last))),
         }
-        if Instant::now() + backoff >= deadline {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left < BACKOFF_MIN {
             return Err(Stopped::Failed(no_answer(limit, last)));
         }
         tokio::select! {
             biased;
             _ = signals.next() => return Err(Stopped::Interrupted),
-            () = sleep(backoff) => {}
+            // Towards the end the pauses shrink, so that all of the time is used.
+            () = sleep(backoff.min(left / 2)) => {}
         }
         backoff = (backoff * 2).min(BACKOFF_MAX);
     }

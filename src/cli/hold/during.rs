@@ -24,6 +24,8 @@ pub(super) enum End {
     Exited(ExitStatus),
     /// The command could not be run; says why.
     NotRun(String),
+    /// A signal came before it was told that the hold began.
+    Early(Signal),
     /// A signal came before the command was done.
     Interrupted(Signal),
     /// The hold was lost.
@@ -66,7 +68,7 @@ impl During<'_> {
         let tso = tokio::select! {
             biased;
             error = lost => return Err(End::Lost(error)),
-            signal = self.signals.next() => return Err(End::Interrupted(signal)),
+            signal = self.signals.next() => return Err(End::Early(signal)),
             tso = timeout(TSO_LIMIT, min_ts) => match tso {
                 Ok(Ok(tso)) => Some(tso),
                 Ok(Err(failure)) => {

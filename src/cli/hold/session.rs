@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::during::{During, End};
 use super::observer::Observer;
 use super::patience::patiently;
-use super::verdict::{abandoned, after_hold, interrupted, not_prepared, with_remarks};
+use super::verdict::{abandoned, after_hold, cancelled, interrupted, not_prepared, with_remarks};
 use super::watch::Watch;
 use crate::cli::lock::LockLost;
 use crate::cli::output::{Reporter, RunResult};
@@ -51,6 +51,8 @@ enum Prepared {
     /// A signal came when the hold was just beginning.
     HeldTooLate(HoldGuard, Signal),
     Failed(PrepareError),
+    /// A signal came before the hold.
+    Interrupted(PrepareError, Signal),
     Abandoned,
 }
 
@@ -99,6 +101,7 @@ where
             }
         }
         Prepared::Failed(error) => not_prepared(reporter, &error, error.report()),
+        Prepared::Interrupted(error, signal) => cancelled(reporter, signal, &error, error.report()),
         Prepared::Abandoned => {
             let suspended = progress.borrow().phase != PhaseName::Connect;
             let stores = if suspended {
@@ -134,7 +137,7 @@ async fn prepare<C: ClusterClient>(
     };
     match patiently(prepared, signals, reporter, true).await {
         Some(Ok(guard)) => Prepared::HeldTooLate(guard, signal),
-        Some(Err(error)) => Prepared::Failed(error),
+        Some(Err(error)) => Prepared::Interrupted(error, signal),
         None => Prepared::Abandoned,
     }
 }

@@ -85,7 +85,8 @@ fn by_end(reporter: &Reporter, end: &End) -> RunResult {
     match end {
         End::Asked => RunResult::new(Outcome::Ok),
         End::Lost(error) => hold_lost(reporter, error),
-        End::Interrupted(signal) => cancelled_by(*signal),
+        End::Early(signal) => cancelled_by(*signal, BEFORE_HOLD),
+        End::Interrupted(signal) => cancelled_by(*signal, "before the command was done"),
         End::Exited(status) if status.success() => RunResult::new(Outcome::Ok),
         End::Exited(status) => RunResult::new(Outcome::CommandFailed)
             .because("command_failed", format!("the command failed: {status}")),
@@ -101,13 +102,29 @@ fn by_end(reporter: &Reporter, end: &End) -> RunResult {
 /// Returns the result of a run that a signal ended when it had just begun to
 /// hold.
 pub(super) fn interrupted(signal: Signal, report: &FinishReport) -> RunResult {
-    with_report(cancelled_by(signal), report)
+    with_report(cancelled_by(signal, BEFORE_HOLD), report)
 }
 
-fn cancelled_by(signal: Signal) -> RunResult {
+/// Returns the result of a run that a signal ended before it held. Something
+/// else can have ended it in the same moment, which then counts.
+pub(super) fn cancelled(
+    reporter: &Reporter,
+    signal: Signal,
+    error: &Error,
+    report: Option<&FinishReport>,
+) -> RunResult {
+    match report {
+        Some(report) if error.kind() == ErrorKind::Cancelled => interrupted(signal, report),
+        _ => not_prepared(reporter, error, report),
+    }
+}
+
+const BEFORE_HOLD: &str = "before the hold began";
+
+fn cancelled_by(signal: Signal, when: &str) -> RunResult {
     RunResult::new(Outcome::Cancelled).because(
         ErrorKind::Cancelled.as_str(),
-        format!("{} came before the command was done", name_of(signal)),
+        format!("{} came {when}", name_of(signal)),
     )
 }
 
