@@ -1,4 +1,5 @@
-use super::look::{Look, Problem, look};
+use super::look::{Look, look};
+use super::problem::Problem;
 use crate::cli::args::CheckArgs;
 use crate::cli::exit::Outcome;
 use crate::cli::hold::{Stopped, connect, not_prepared, security_of};

@@ -4,7 +4,8 @@ use futures_util::stream::{self, StreamExt};
 use tokio::time::{sleep, timeout};
 
 use super::pd_view::{PdView, view_pd};
-use super::store_view::{StoreProblem, StoreView, kind_of, view_store};
+use super::problem::{Problem, heartbeat_age};
+use super::store_view::{StoreProblem, StoreView, kind_of, passes, view_store};
 use crate::cli::args::CheckArgs;
 use crate::cli::output::{CheckedCluster, CheckedStore};
 use crate::cluster::ClusterClient;
@@ -14,20 +15,11 @@ use crate::region::{Store, StoreState};
 
 /// How many stores are asked at once.
 const AT_ONCE: usize = 32;
-/// An election leaves a gap among the claims for a moment, so a gap is looked
-/// at again before it counts.
+/// An election leaves a gap among the claims for a moment, a restart a store or
+/// PD away; a run would wait, so what may pass is looked at again before it
+/// counts.
 const LOOKS: usize = 3;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(700);
-/// How many gaps are named at the most.
-const GAPS_NAMED: usize = 3;
-
-/// Something that keeps a run from starting now.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Problem {
-    pub(super) kind: &'static str,
-    pub(super) message: String,
-    pub(super) store: Option<u64>,
-}
 
 /// What was seen.
 #[derive(Debug)]
@@ -46,16 +38,23 @@ pub(super) async fn look(
     args: &CheckArgs,
     show_keys: bool,
 ) -> Result<Look, Problem> {
-    let mut looked = look_once(cluster, args, show_keys).await?;
+    let mut looked = look_once(cluster, args, show_keys).await;
     for _ in 1..LOOKS {
-        let only_gaps = looked.problems.iter().all(|problem| problem.kind == "gap");
-        if looked.cluster.gaps == 0 || !only_gaps {
+        if !may_pass(&looked) {
             break;
         }
         sleep(LOOK_AGAIN_AFTER).await;
-        looked = look_once(cluster, args, show_keys).await?;
+        looked = look_once(cluster, args, show_keys).await;
     }
-    Ok(looked)
+    looked
+}
+
+/// Returns whether something is wrong that may be right in a moment.
+fn may_pass(looked: &Result<Look, Problem>) -> bool {
+    match looked {
+        Ok(look) => !look.problems.is_empty() && look.problems.iter().all(|it| it.passes),
+        Err(problem) => problem.passes,
+    }
 }
 
 async fn look_once(
@@ -83,11 +82,12 @@ async fn look_once(
 }
 
 async fn list_stores(cluster: &impl ClusterClient, limit: Duration) -> Result<Vec<Store>, Problem> {
-    let (kind, reason) = match timeout(limit, cluster.list_stores()).await {
+    let (kind, passes, reason) = match timeout(limit, cluster.list_stores()).await {
         Ok(Ok(stores)) => return Ok(stores),
-        Ok(Err(failure)) => (kind_of(failure.kind), failure.to_string()),
+        Ok(Err(failure)) => (kind_of(failure.kind), passes(&failure), failure.to_string()),
         Err(_) => (
             ErrorKind::Unreachable,
+            false,
             format!("no answer within {limit:?}"),
         ),
     };
@@ -95,11 +95,12 @@ async fn list_stores(cluster: &impl ClusterClient, limit: Duration) -> Result<Ve
         kind: kind.as_str(),
         message: format!("PD does not list its stores: {reason}"),
         store: None,
+        passes,
     })
 }
 
 /// A store and what it said; `None` for one that takes no part.
-type Viewed<'a> = (&'a Store, Option<Result<StoreView, StoreProblem>>);
+pub(super) type Viewed<'a> = (&'a Store, Option<Result<StoreView, StoreProblem>>);
 
 fn judged(views: &[Viewed<'_>], pd: &PdView, show_keys: bool) -> Look {
     let mut problems = Vec::new();
@@ -120,28 +121,20 @@ fn judged(views: &[Viewed<'_>], pd: &PdView, show_keys: bool) -> Look {
                     claimed.insert(&range);
                 }
             }
-            Some(Err(problem)) => problems.push(Problem {
-                kind: problem.kind.as_str(),
-                message: format!(
-                    "store {} at {}: {}",
-                    store.id, store.address, problem.message
-                ),
-                store: Some(store.id.0),
-            }),
+            Some(Err(problem)) => problems.push(Problem::of_store(store, problem)),
             None => {}
         }
     }
     if cluster.stores == 0 {
-        problems.push(Problem {
-            kind: "no_stores",
-            message: "PD lists no store that could be held".to_owned(),
-            store: None,
-        });
+        problems.push(Problem::no_stores());
     }
     cluster.gaps = claimed.gaps(&KeyRange::whole()).count();
-    if cluster.gaps > 0 {
-        problems.push(gap_problem(&claimed, cluster.gaps, show_keys));
+    // What a store that keeps silent leads is not known, so it is no gap.
+    if problems.is_empty() && cluster.gaps > 0 {
+        problems.push(Problem::gap(&claimed, cluster.gaps, show_keys));
     }
+    problems.extend(Problem::strangers(views));
+    problems.extend(Problem::shared_addresses(views));
     cluster.problems = problems
         .iter()
         .map(|problem| problem.message.clone())
@@ -153,29 +146,6 @@ fn judged(views: &[Viewed<'_>], pd: &PdView, show_keys: bool) -> Look {
             .collect(),
         cluster,
         problems,
-    }
-}
-
-fn gap_problem(claimed: &KeyRangeSet, count: usize, show_keys: bool) -> Problem {
-    let whole = KeyRange::whole();
-    let named: Vec<String> = claimed
-        .gaps(&whole)
-        .take(GAPS_NAMED)
-        .map(|gap| {
-            if show_keys {
-                gap.reveal().to_string()
-            } else {
-                gap.to_string()
-            }
-        })
-        .collect();
-    Problem {
-        kind: "gap",
-        message: format!(
-            "{count} key ranges that no store says to lead, such as {}",
-            named.join(", ")
-        ),
-        store: None,
     }
 }
 
@@ -211,20 +181,11 @@ fn checked(
     }
 }
 
-/// Returns how long ago PD heard of a store, in seconds.
-fn heartbeat_age(heartbeat_ns: i64) -> Option<u64> {
-    if heartbeat_ns <= 0 {
-        return None;
-    }
-    let age = jiff::Timestamp::now().as_nanosecond() - i128::from(heartbeat_ns);
-    Some(u64::try_from(age / 1_000_000_000).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::range::{EndKey, Key};
-    use crate::region::StoreId;
+    use crate::region::{RegionId, StoreId};
 
     fn store(id: u64) -> Store {
         Store {
@@ -250,6 +211,7 @@ mod tests {
         StoreProblem {
             kind,
             message: "not so".to_owned(),
+            passes: kind == ErrorKind::Unreachable,
         }
     }
 
@@ -272,11 +234,119 @@ mod tests {
         assert_eq!(
             problems,
             [
-                ("unsupported", Some(2), "store 2 at 10.0.0.2:20160: not so"),
+                (
+                    "unsupported",
+                    Some(2),
+                    "store 2 at 10.0.0.2:20160: not so; version 6.5.0 does not support snapshot \
+                     backup, which needs TiKV 6.5, 7.1 or 7.5 in a late patch release, or later, \
+                     with the ordinary raftstore engine"
+                ),
                 ("unreachable", Some(3), "store 3 at 10.0.0.3:20160: not so"),
             ]
         );
         assert_eq!(look.cluster.problems.len(), 2);
+        assert!(!may_pass(&Ok(look)), "one of them stays");
+    }
+
+    #[test]
+    fn a_store_that_pd_has_not_heard_of_for_long_is_called_down() {
+        let now = i64::try_from(jiff::Timestamp::now().as_nanosecond()).expect("fits");
+        for (age_s, is_down) in [(0, false), (30, false), (7_200, true)] {
+            let store = Store {
+                last_heartbeat_ns: now - age_s * 1_000_000_000,
+                ..store(1)
+            };
+            let views = [(&store, Some(Err(refuses(ErrorKind::Unreachable))))];
+            let look = judged(&views, &PdView::default(), false);
+            let message = &look.problems[0].message;
+            assert_eq!(message.contains("it is down"), is_down, "{message}");
+            assert_eq!(message.contains("120 min"), is_down, "{message}");
+        }
+    }
+
+    /// What a silent store leads is unknown, which is no second problem.
+    #[test]
+    fn gaps_count_as_a_problem_only_when_every_store_spoke() {
+        let stores = [store(1), store(2)];
+        for (second, kinds) in [
+            (Ok(StoreView::default()), vec!["gap"]),
+            (Err(refuses(ErrorKind::Unreachable)), vec!["unreachable"]),
+        ] {
+            let views = [
+                (&stores[0], Some(Ok(StoreView::default()))),
+                (&stores[1], Some(second)),
+            ];
+            let look = judged(&views, &PdView::default(), false);
+            assert_eq!(look.cluster.gaps, 1);
+            let seen: Vec<_> = look.problems.iter().map(|problem| problem.kind).collect();
+            assert_eq!(seen, kinds);
+            assert!(may_pass(&Ok(look)));
+        }
+    }
+
+    /// A run would suspend the stores and then wait for such a region in vain.
+    #[test]
+    fn a_voter_on_a_store_that_is_not_held_is_a_problem() {
+        let mut view = leads(KeyRange::whole());
+        for id in [1, 2, 9] {
+            view.voters.insert(StoreId(id), RegionId(40));
+        }
+        let left_out = Store {
+            state: StoreState::Tombstone,
+            ..store(2)
+        };
+        let stores = [store(1), left_out];
+        let views = [(&stores[0], Some(Ok(view))), (&stores[1], None)];
+        let look = judged(&views, &PdView::default(), false);
+        let problems: Vec<_> = look
+            .problems
+            .iter()
+            .map(|problem| (problem.kind, problem.store))
+            .collect();
+        assert_eq!(problems, [("stranger", Some(2)), ("stranger", Some(9))]);
+        assert!(look.problems[0].message.contains("region 40 has a voter"));
+    }
+
+    #[test]
+    fn two_stores_at_one_address_are_a_problem() {
+        let twin = Store {
+            address: store(1).address,
+            ..store(2)
+        };
+        let gone = Store {
+            id: StoreId(3),
+            state: StoreState::Tombstone,
+            ..twin.clone()
+        };
+        let stores = [store(1), twin, gone];
+        let views = [
+            (&stores[0], Some(Ok(leads(KeyRange::whole())))),
+            (&stores[1], Some(Ok(StoreView::default()))),
+            (&stores[2], None),
+        ];
+        let look = judged(&views, &PdView::default(), false);
+        let [problem] = look.problems.as_slice() else {
+            panic!("{:?}", look.problems);
+        };
+        assert_eq!(
+            problem.message,
+            "PD lists stores 1 and 2 at one address, 10.0.0.1:20160"
+        );
+    }
+
+    #[test]
+    fn what_pd_fails_to_tell_may_pass_unless_it_kept_silent() {
+        let problem = |passes| Problem {
+            kind: "unreachable",
+            message: String::new(),
+            store: None,
+            passes,
+        };
+        assert!(may_pass(&Err(problem(true))));
+        assert!(!may_pass(&Err(problem(false))));
+        let stores = [store(1)];
+        let views = [(&stores[0], Some(Ok(leads(KeyRange::whole()))))];
+        assert!(!may_pass(&Ok(judged(&views, &PdView::default(), false))));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod command;
 mod look;
 mod pd_view;
+mod problem;
 mod store_view;
 
 pub(super) use command::check;

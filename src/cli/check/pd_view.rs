@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::look::Problem;
-use super::store_view::kind_of;
+use super::problem::Problem;
+use super::store_view::{kind_of, passes};
 use crate::cluster::ClusterClient;
 use crate::error::{ErrorKind, Failure};
 use crate::range::{EndKey, KeyRange, KeyRangeSet};
@@ -67,6 +67,7 @@ fn silent(limit: Duration) -> Problem {
         kind: ErrorKind::Unreachable.as_str(),
         message: format!("PD does not tell its regions within {limit:?}"),
         store: None,
+        passes: false,
     }
 }
 
@@ -75,5 +76,6 @@ fn refused(failure: &Failure) -> Problem {
         kind: kind_of(failure.kind).as_str(),
         message: format!("PD does not tell its regions: {failure}"),
         store: None,
+        passes: passes(failure),
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -5,7 +6,7 @@ use tokio::time::timeout;
 use crate::cluster::{Batches, ClusterClient};
 use crate::error::{ErrorKind, Failure, FailureKind};
 use crate::range::KeyRangeSet;
-use crate::region::Store;
+use crate::region::{RegionId, Store, StoreId};
 
 /// What one store says of itself.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(super) struct StoreView {
     pub(super) leaders: u64,
     pub(super) pending_admin: u64,
     pub(super) claimed: KeyRangeSet,
+    /// The stores that voters are on, each with a region that has one there.
+    pub(super) voters: BTreeMap<StoreId, RegionId>,
 }
 
 /// Why a store did not say it.
@@ -20,6 +23,8 @@ pub(super) struct StoreView {
 pub(super) struct StoreProblem {
     pub(super) kind: ErrorKind,
     pub(super) message: String,
+    /// Whether it answered, and may say something else in a moment.
+    pub(super) passes: bool,
 }
 
 impl From<Failure> for StoreProblem {
@@ -27,6 +32,7 @@ impl From<Failure> for StoreProblem {
         Self {
             kind: kind_of(failure.kind),
             message: failure.to_string(),
+            passes: passes(&failure),
         }
     }
 }
@@ -52,6 +58,12 @@ pub(super) fn kind_of(kind: FailureKind) -> ErrorKind {
     }
 }
 
+/// Returns whether a run would just try again. Whoever keeps silent has used up
+/// the time that was given.
+pub(super) fn passes(failure: &Failure) -> bool {
+    kind_of(failure.kind) == ErrorKind::Unreachable && failure.kind != FailureKind::Timeout
+}
+
 /// Asks a store for the regions it leads. `limit` is the time it may go
 /// without an answer.
 pub(super) async fn view_store(
@@ -75,7 +87,13 @@ pub(super) async fn view_store(
                         "claims region {} without a peer on it; another store is behind this address",
                         claim.region.id
                     ),
+                    passes: false,
                 });
+            }
+            for peer in &claim.region.peers {
+                if peer.role.is_voter() {
+                    view.voters.entry(peer.store_id).or_insert(claim.region.id);
+                }
             }
             view.leaders += 1;
             view.pending_admin += u64::from(claim.has_pending_admin);
@@ -89,5 +107,6 @@ fn silent(limit: Duration) -> StoreProblem {
     StoreProblem {
         kind: ErrorKind::Unreachable,
         message: format!("no answer within {limit:?}"),
+        passes: false,
     }
 }
