@@ -26,7 +26,7 @@ pub(super) async fn demo(
         Err(message) => return RunResult::new(Outcome::Usage).because("config", message),
     };
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let simulated = match Simulated::start(&args.cluster, listen).await {
+    let simulated = match Simulated::start(&args.cluster, listen, None).await {
         Ok(simulated) => simulated,
         Err(wrong) => return no_cluster(wrong),
     };

@@ -10,7 +10,11 @@ pub(super) async fn serve(
     reporter: &Reporter,
     signals: &mut Signals,
 ) -> RunResult {
-    let simulated = match Simulated::start(&args.cluster, args.listen).await {
+    let certificates = match args.tls.certificates() {
+        Ok(certificates) => certificates,
+        Err(message) => return no_cluster(NoCluster::Config(message)),
+    };
+    let simulated = match Simulated::start(&args.cluster, args.listen, certificates).await {
         Ok(simulated) => simulated,
         Err(wrong) => return no_cluster(wrong),
     };

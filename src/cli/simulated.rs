@@ -7,7 +7,7 @@ use super::args::ClusterArgs;
 use super::output::{Event, ServedStore};
 use super::seed::fresh_seed;
 use crate::sim::fault::FaultLevel;
-use crate::sim::server::Served;
+use crate::sim::server::{Served, ServerCertificates};
 
 /// A simulated cluster that is served from a runtime of its own, so that it
 /// and the program do not wait for each other.
@@ -31,8 +31,13 @@ pub(super) enum NoCluster {
 }
 
 impl Simulated {
-    /// Starts the cluster that the options describe, with PD on `listen`.
-    pub(super) async fn start(args: &ClusterArgs, listen: SocketAddr) -> Result<Self, NoCluster> {
+    /// Starts the cluster that the options describe, with PD on `listen`, behind
+    /// TLS if there are `certificates`.
+    pub(super) async fn start(
+        args: &ClusterArgs,
+        listen: SocketAddr,
+        certificates: Option<ServerCertificates>,
+    ) -> Result<Self, NoCluster> {
         let seed = args.seed.unwrap_or_else(fresh_seed);
         let layout = args.layout(seed).map_err(NoCluster::Config)?;
         let plan = args.plan(seed);
@@ -45,7 +50,14 @@ impl Simulated {
             .build()
             .map_err(|error| NoCluster::System(format!("the system gives no runtime: {error}")))?;
         let started = runtime
-            .spawn(async move { Served::start(&layout, plan, seed, listen).await })
+            .spawn(async move {
+                match certificates {
+                    None => Served::start(&layout, plan, seed, listen).await,
+                    Some(certificates) => {
+                        Served::start_with_tls(&layout, plan, seed, listen, certificates).await
+                    }
+                }
+            })
             .await;
         let served = match started {
             Ok(Ok(served)) => Arc::new(served),

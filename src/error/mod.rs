@@ -8,13 +8,13 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-#[cfg(any(feature = "tikv", feature = "lock-etcd"))]
+#[cfg(any(feature = "tikv", feature = "lock-etcd", feature = "sim"))]
 mod causes;
 mod failure;
 mod kind;
 mod user;
 
-#[cfg(any(feature = "tikv", feature = "lock-etcd"))]
+#[cfg(any(feature = "tikv", feature = "lock-etcd", feature = "sim"))]
 pub(crate) use causes::with_causes;
 pub use failure::{Failure, FailureKind};
 pub use kind::ErrorKind;

@@ -51,6 +51,10 @@ impl Dialer {
         self.security.is_tls()
     }
 
+    pub(super) fn has_identity(&self) -> bool {
+        self.security.has_identity()
+    }
+
     /// Connects, with TLS when it is on. The connection stands when this returns
     /// `Ok`, though with TLS 1.3 the server may not have looked at the client's
     /// certificate yet.

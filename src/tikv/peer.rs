@@ -191,22 +191,22 @@ impl Peer {
         if lost < REFUSALS || failure.kind == FailureKind::Tls {
             return failure;
         }
-        let words = failure.message;
-        if self.dialer.is_tls() {
-            Failure::new(
+        let (kind, guess) = match (self.dialer.is_tls(), self.dialer.has_identity()) {
+            (true, true) => (
                 FailureKind::Tls,
-                format!(
-                    "{words} ({lost} connections in a row were closed without an answer: the server may be refusing the client certificate)"
-                ),
-            )
-        } else {
-            Failure::new(
-                failure.kind,
-                format!(
-                    "{words} ({lost} connections in a row were closed without an answer: the server may want TLS)"
-                ),
-            )
-        }
+                "the server may be refusing the client certificate",
+            ),
+            (true, false) => (
+                FailureKind::Tls,
+                "the server may demand a client certificate, and none is given",
+            ),
+            (false, _) => (failure.kind, "the server may want TLS"),
+        };
+        let words = failure.message;
+        Failure::new(
+            kind,
+            format!("{words} ({lost} connections in a row were closed without an answer: {guess})"),
+        )
     }
 }
 

@@ -35,6 +35,13 @@ impl Security {
         self.0.is_some()
     }
 
+    /// Returns whether servers that ask for a certificate are shown one.
+    pub(super) fn has_identity(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|files| files.identity.is_some())
+    }
+
     /// Reads the files, `None` without TLS. The error says which file is wrong
     /// and why, for people.
     pub(super) async fn load(&self) -> Result<Option<ClientTlsConfig>, String> {

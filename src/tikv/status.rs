@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use tonic::{Code, Status};
@@ -52,18 +53,20 @@ pub(super) fn failure(status: &Status, place: Place) -> Failure {
         local,
         reason,
     };
-    let shown = if local { &words } else { without_keys(&words) };
-    Failure::new(
-        classify(seen, place),
-        format!("{}: {shown}", code_name(status.code())),
-    )
+    let kind = classify(seen, place);
+    let code = code_name(status.code());
+    if local {
+        Failure::new(kind, format!("{code}: {}", advised(&words)))
+    } else {
+        Failure::new(kind, format!("{code}: {}", without_keys(&words)))
+    }
 }
 
 /// Returns what the failure of a dial means.
 pub(super) fn dial_failure(error: &(dyn StdError + 'static)) -> Failure {
     let words = chain(error);
     let kind = tls_kind(&words).unwrap_or(FailureKind::Unavailable);
-    Failure::new(kind, words)
+    Failure::new(kind, advised(&words))
 }
 
 /// Whether our own transport made the status up, so that the server may never
@@ -158,6 +161,39 @@ fn tls_kind(words: &str) -> Option<FailureKind> {
         .iter()
         .any(|refusal| words.contains(refusal))
         .then_some(FailureKind::Tls)
+}
+
+/// Returns the words of our transport, with what to do behind them where they are
+/// those of TLS and leave people guessing.
+fn advised(words: &str) -> Cow<'_, str> {
+    const REFUSED: &str = "the server refuses the client certificate";
+    const ADVICE: [(&str, &str); 11] = [
+        (
+            "alert: CertificateRequired",
+            "the server demands a client certificate",
+        ),
+        ("alert: BadCertificate", REFUSED),
+        ("alert: UnsupportedCertificate", REFUSED),
+        ("alert: CertificateRevoked", REFUSED),
+        ("alert: CertificateExpired", REFUSED),
+        ("alert: CertificateUnknown", REFUSED),
+        ("alert: UnknownCA", REFUSED),
+        ("alert: AccessDenied", REFUSED),
+        ("alert: DecryptError", REFUSED),
+        (
+            "peer certificate: UnknownIssuer",
+            "no CA certificate that is given has signed the server's",
+        ),
+        (
+            "received corrupt message",
+            "the server may not speak TLS at all",
+        ),
+    ];
+    let found = ADVICE.iter().find(|(said, _)| words.contains(said));
+    match found {
+        Some((_, advice)) => Cow::Owned(format!("{words}: {advice}")),
+        None => Cow::Borrowed(words),
+    }
 }
 
 /// Returns the message of an error and of all that caused it, each said once.
@@ -287,6 +323,37 @@ mod tests {
                 assert_eq!(classify(seen, place), kind, "{seen:?} at {place:?}");
             }
         }
+    }
+
+    #[test]
+    fn refusals_of_tls_say_what_to_do() {
+        for (words, advice) in [
+            (
+                "received fatal alert: CertificateRequired",
+                "demands a client",
+            ),
+            ("received fatal alert: UnknownCA", "refuses the client"),
+            (
+                "invalid peer certificate: UnknownIssuer",
+                "no CA certificate",
+            ),
+            ("received corrupt message of type X", "may not speak TLS"),
+        ] {
+            let error = std::io::Error::other(words);
+            let dialed = dial_failure(&error);
+            let mut status = Status::unknown("transport error");
+            status.set_source(std::sync::Arc::new(std::io::Error::other(words)));
+            for failure in [dialed, failure(&status, Place::Read)] {
+                assert_eq!(failure.kind, Kind::Tls, "{failure}");
+                assert!(failure.message.contains(words), "{failure}");
+                assert!(failure.message.contains(advice), "{failure}");
+            }
+            // The server's own words are not about our connection.
+            let said = failure(&Status::unavailable(words), Place::Read);
+            assert!(!said.message.contains(advice), "{said}");
+        }
+        let other = std::io::Error::other("connection refused");
+        assert_eq!(dial_failure(&other).message, "connection refused");
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn a_holder_that_is_killed_frees_the_lock() {
 fn a_holder_that_stood_still_past_its_lease_stops_its_command() {
     let place = Place::new();
     let holder = place.held();
-    holder.signal(Signal::STOP);
+    holder.freeze();
     place.wait_for_keys(0);
     holder.signal(Signal::CONT);
     let result = holder.finish().assert_ended(11, "hold_lost");

@@ -9,6 +9,14 @@
 mod etcd;
 #[path = "../lock/storage/s3_server.rs"]
 mod s3_server;
+#[path = "../tikv_client"]
+#[allow(dead_code)]
+mod servers {
+    pub(crate) mod certificates;
+    pub(crate) mod fake_pd;
+    pub(crate) mod fake_store;
+    pub(crate) mod support;
+}
 
 mod check;
 mod demo;
@@ -22,5 +30,6 @@ mod output;
 mod signals;
 mod simulate;
 mod support;
+mod tls;
 mod unreachable;
 mod usage;

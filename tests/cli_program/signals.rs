@@ -89,7 +89,7 @@ fn further_signals_end_a_release_that_is_not_answered() {
     ];
     let mut running = Running::start(program(&args));
     running.wait_for_event("held");
-    serve.process.signal(Signal::STOP);
+    serve.process.freeze();
     // The first ends the hold, the second gets a word, a later one is heeded.
     while !running.has_ended() {
         running.signal(Signal::TERM);

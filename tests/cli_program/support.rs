@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::Value;
 
 /// Long enough for a slow machine under load.
@@ -96,8 +96,19 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("the process is there");
+    }
+
+    /// Freezes the process; returns when none of its threads runs any more.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let seen = waitpid(Some(self.pid()), WaitOptions::UNTRACED).expect("a child");
+        assert!(seen.is_some_and(|(_, status)| status.stopped()), "it ended");
+    }
+
+    fn pid(&self) -> Pid {
         let id = i32::try_from(self.child.id()).expect("a process id");
-        kill_process(Pid::from_raw(id).expect("not 0"), signal).expect("the process is there");
+        Pid::from_raw(id).expect("not 0")
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

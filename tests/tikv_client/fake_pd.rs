@@ -9,7 +9,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
-use crate::support::{Host, listen};
+use super::support::{Host, listen};
 
 /// What a member does with a call that only the leader answers.
 #[derive(Clone, Debug)]

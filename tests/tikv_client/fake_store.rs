@@ -23,7 +23,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Server, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use crate::support::{Host, listen};
+use super::support::{Host, listen};
 
 /// How the store stores, as far as reads without keys show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -19,9 +19,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tonic::transport::{Identity, ServerTlsConfig};
 
+use crate::certificates::{Files, HERE, issue, new_ca};
 use crate::fake_pd::FakePd;
 use crate::support::{connect, soon, store_at};
-use crate::tls::{Files, HERE, connect_to, issue, new_ca, secure_pd};
+use crate::tls::{connect_to, secure_pd};
 
 const PYTHON: &str = "SNAPSHOT_PREPARE_TEST_PYTHON";
 const LEASE: StreamRequest = StreamRequest::UpdateLease { seconds: 60 };

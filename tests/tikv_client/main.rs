@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "tikv", feature = "sim"))]
 
+mod certificates;
 mod fake_pd;
 mod fake_store;
 mod grpcio;

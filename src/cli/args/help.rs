@@ -86,7 +86,8 @@ pub(crate) fn serve() -> String {
     "Examples:\n  \
      snapshot-prepare serve --listen 127.0.0.1:2379\n  \
      snapshot-prepare check --pd 127.0.0.1:2379      (in another terminal)\n  \
-     snapshot-prepare run --pd 127.0.0.1:2379 -- sleep 2"
+     snapshot-prepare run --pd 127.0.0.1:2379 -- sleep 2\n  \
+     snapshot-prepare serve --ca ca.pem --cert server.pem --key server.key"
         .to_owned()
 }
 

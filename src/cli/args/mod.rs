@@ -9,6 +9,7 @@ mod pd;
 mod seeds;
 mod simulate;
 mod time;
+mod tls;
 mod top;
 
 pub(crate) use cluster::ClusterArgs;
@@ -17,6 +18,7 @@ pub(crate) use lock::{LockAcquireArgs, LockCommand, LockRemoveArgs, LockStatusAr
 pub(crate) use pd::PdArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use time::show_time;
+pub(crate) use tls::ServerTlsArgs;
 pub(crate) use top::{CheckArgs, Cli, Command, DemoArgs, Format, RunArgs, ServeArgs};
 
 /// What users type, for fuzzing.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::time::parse_time;
-use super::{ClusterArgs, HoldArgs, LockCommand, PdArgs, RunLockArgs, SimulateArgs, help};
+use super::{
+    ClusterArgs, HoldArgs, LockCommand, PdArgs, RunLockArgs, ServerTlsArgs, SimulateArgs, help,
+};
 
 /// Everything that can be said on the command line.
 #[derive(Parser, Debug)]
@@ -118,6 +120,8 @@ pub(crate) struct DemoArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) tls: ServerTlsArgs,
     /// Where PD listens; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,

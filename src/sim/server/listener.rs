@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
+use super::certificates::ServerCertificates;
 use super::socket::{Breaker, Socket};
 
 /// How many calls a connection may have under way; TiKV's default.
@@ -28,9 +29,11 @@ pub(super) struct Listening {
 struct Connections(Mutex<Vec<Breaker>>);
 
 impl Listening {
-    /// Binds `address` and serves what `services` puts together there.
+    /// Binds `address` and serves what `services` puts together there, with TLS
+    /// if there are `certificates`.
     pub(super) fn start(
         address: SocketAddr,
+        certificates: Option<&ServerCertificates>,
         services: impl FnOnce(&mut Server) -> Router,
     ) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(address)?;
@@ -43,6 +46,9 @@ impl Listening {
             .max_concurrent_streams(CALLS_PER_CONNECTION)
             // A client that gives up on many reads at once is no attack here.
             .http2_max_pending_accept_reset_streams(Some(CALLS_PER_CONNECTION as usize));
+        if let Some(certificates) = certificates {
+            server = certificates.secure(server)?;
+        }
         let router = services(&mut server);
         let incoming = accept(listener, Arc::clone(&connections));
         let stopped = Arc::clone(&stop);

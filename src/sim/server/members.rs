@@ -15,13 +15,14 @@ struct State {
 }
 
 impl Members {
-    /// Says where the members listen.
-    pub(super) fn set(&self, addresses: impl Iterator<Item = SocketAddr>) {
+    /// Says where the members listen, and whether with TLS.
+    pub(super) fn set(&self, addresses: impl Iterator<Item = SocketAddr>, tls: bool) {
+        let scheme = if tls { "https" } else { "http" };
         let member = |(nth, address): (u64, SocketAddr)| Member {
             name: format!("pd-{nth}"),
             member_id: nth,
             peer_urls: Vec::new(),
-            client_urls: vec![format!("http://{address}")],
+            client_urls: vec![format!("{scheme}://{address}")],
             binary_version: "v8.5.2".to_owned(),
         };
         self.with(|state| state.members = (1..).zip(addresses).map(member).collect());

@@ -5,8 +5,10 @@
 //! each store, as a real cluster does. What is on the wire is what a real one
 //! sends: response headers leave with the first answer, refusals come as the
 //! same statuses and region errors, and a store that goes down, or a stream that
-//! breaks, takes its connection with it.
+//! breaks, takes its connection with it. With [`ServerCertificates`] all of it is
+//! behind TLS.
 
+mod certificates;
 mod convert;
 mod listener;
 mod members;
@@ -20,4 +22,5 @@ mod socket;
 mod store;
 mod stores;
 
+pub use certificates::ServerCertificates;
 pub use served::Served;

@@ -2,6 +2,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use super::certificates::ServerCertificates;
 use super::listener::Listening;
 use super::members::Members;
 use super::pd::PdService;
@@ -47,6 +48,33 @@ impl Served {
         seed: u64,
         listen: SocketAddr,
     ) -> io::Result<Self> {
+        Self::start_as(layout, faults, seed, listen, None).await
+    }
+
+    /// As [`Served::start`], with TLS, and for clients with a certificate only.
+    ///
+    /// # Errors
+    /// When something cannot listen.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind that matters.
+    pub async fn start_with_tls(
+        layout: &Layout,
+        faults: FaultPlan,
+        seed: u64,
+        listen: SocketAddr,
+        certificates: ServerCertificates,
+    ) -> io::Result<Self> {
+        Self::start_as(layout, faults, seed, listen, Some(certificates)).await
+    }
+
+    async fn start_as(
+        layout: &Layout,
+        faults: FaultPlan,
+        seed: u64,
+        listen: SocketAddr,
+        certificates: Option<ServerCertificates>,
+    ) -> io::Result<Self> {
         let hub = Hub::start(layout, faults, seed);
         let cluster_id = cluster_id(seed);
         let ip = if listen.ip().is_unspecified() {
@@ -54,17 +82,17 @@ impl Served {
         } else {
             listen.ip()
         };
-        let stores = Arc::new(StoreListeners::new(hub.clone(), ip, cluster_id));
+        let stores = StoreListeners::new(hub.clone(), ip, cluster_id, certificates.clone());
         let members = Arc::new(Members::default());
         let mut served = Self {
             hub,
             cluster_id,
             members,
             pd: Vec::with_capacity(MEMBERS),
-            stores,
+            stores: Arc::new(stores),
             listed: layout.stores.clone(),
         };
-        match served.listen(listen, ip) {
+        match served.listen(listen, ip, certificates.as_ref()) {
             Ok(()) => Ok(served),
             Err(error) => {
                 served.shutdown().await;
@@ -73,7 +101,12 @@ impl Served {
         }
     }
 
-    fn listen(&mut self, first: SocketAddr, ip: IpAddr) -> io::Result<()> {
+    fn listen(
+        &mut self,
+        first: SocketAddr,
+        ip: IpAddr,
+        certificates: Option<&ServerCertificates>,
+    ) -> io::Result<()> {
         for store in &mut self.listed {
             if let Some(address) = self.stores.address(store)? {
                 store.address = address;
@@ -92,11 +125,13 @@ impl Served {
             } else {
                 SocketAddr::new(ip, 0)
             };
-            self.pd.push(Listening::start(address, |server| {
-                server.add_service(PdServer::new(service))
-            })?);
+            self.pd
+                .push(Listening::start(address, certificates, |server| {
+                    server.add_service(PdServer::new(service))
+                })?);
         }
-        self.members.set(self.pd.iter().map(Listening::address));
+        let addresses = self.pd.iter().map(Listening::address);
+        self.members.set(addresses, certificates.is_some());
         Ok(())
     }
 

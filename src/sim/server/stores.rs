@@ -3,6 +3,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
+use super::certificates::ServerCertificates;
 use super::listener::Listening;
 use super::store::StoreService;
 use crate::pb::backup::backup_server::BackupServer;
@@ -17,15 +18,22 @@ pub(super) struct StoreListeners {
     hub: Hub,
     ip: IpAddr,
     cluster_id: u64,
+    certificates: Option<ServerCertificates>,
     listening: Mutex<BTreeMap<StoreId, Listening>>,
 }
 
 impl StoreListeners {
-    pub(super) fn new(hub: Hub, ip: IpAddr, cluster_id: u64) -> Self {
+    pub(super) fn new(
+        hub: Hub,
+        ip: IpAddr,
+        cluster_id: u64,
+        certificates: Option<ServerCertificates>,
+    ) -> Self {
         Self {
             hub,
             ip,
             cluster_id,
+            certificates,
             listening: Mutex::default(),
         }
     }
@@ -58,7 +66,8 @@ impl StoreListeners {
         // Real stores have no limit either.
         let backup = BackupServer::new(service.clone()).max_decoding_message_size(usize::MAX);
         let tikv = TikvServer::new(service).max_decoding_message_size(usize::MAX);
-        Listening::start(SocketAddr::new(self.ip, 0), |server| {
+        let address = SocketAddr::new(self.ip, 0);
+        Listening::start(address, self.certificates.as_ref(), |server| {
             server.add_service(backup).add_service(tikv)
         })
     }
