@@ -134,6 +134,7 @@ impl Asking {
             suspects: follow_up.store.into_iter().collect(),
             failed: failed.into_iter().collect(),
             cause: cause.to_owned(),
+            known: follow_up.known(&range),
             ..Entry::new(range, state)
         });
     }

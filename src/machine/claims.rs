@@ -260,7 +260,8 @@ impl Asking {
                     "region {} is no longer claimed by store {store_id}",
                     gone.id
                 );
-                self.fail_gone(core, &gone.range, &text, FollowUp::new(Haste::AtOnce));
+                let follow_up = FollowUp::new(Haste::AtOnce).about(gone.id, store_id);
+                self.fail_gone(core, &gone.range, &text, follow_up);
             }
         }
     }

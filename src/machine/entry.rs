@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::RequestId;
+use super::known::Known;
 use crate::range::KeyRange;
 use crate::region::{RegionEpoch, RegionId, StoreId};
 use crate::time::Timestamp;
@@ -24,6 +25,7 @@ pub(super) struct Entry {
     pub(super) not_before: Timestamp,
     /// What was said last, for reports.
     pub(super) cause: String,
+    pub(super) known: Known,
 }
 
 /// What a range has suffered in a row.
@@ -92,6 +94,7 @@ impl Entry {
             is_slow: false,
             not_before: Timestamp::ZERO,
             cause: String::new(),
+            known: Known::default(),
         }
     }
 
@@ -123,5 +126,6 @@ impl Entry {
         self.is_stale |= next.is_stale;
         self.is_slow |= next.is_slow;
         self.not_before = self.not_before.max(next.not_before);
+        self.known.join(next.known);
     }
 }

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use super::entry::Asked;
-use crate::region::StoreId;
+use super::known::Known;
+use crate::range::KeyRange;
+use crate::region::{RegionId, StoreId};
 
 /// How a range's failure is to be followed up.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +12,8 @@ pub(super) struct FollowUp {
     pub(super) store: Option<StoreId>,
     /// What was asked there.
     pub(super) failed: Option<Asked>,
+    /// The region, and the store where it was, for reports.
+    pub(super) about: Option<(RegionId, StoreId)>,
     pub(super) haste: Haste,
     /// The shortest wait before the look.
     pub(super) at_least: Duration,
@@ -32,6 +36,7 @@ impl FollowUp {
         Self {
             store: None,
             failed: None,
+            about: None,
             haste,
             at_least: Duration::ZERO,
         }
@@ -42,6 +47,23 @@ impl FollowUp {
         Self {
             store: Some(store),
             ..Self::new(haste)
+        }
+    }
+
+    /// Says which region it is about, and at which store.
+    pub(super) const fn about(self, region: RegionId, store: StoreId) -> Self {
+        Self {
+            about: Some((region, store)),
+            ..self
+        }
+    }
+
+    /// Returns what is known of the range that failed.
+    pub(super) fn known(&self, range: &KeyRange) -> Known {
+        let failed = self.failed.map(|(store, region, _)| (region, store));
+        match self.about.or(failed) {
+            Some((region, store)) => Known::claimed(region, store, range.clone()),
+            None => Known::default(),
         }
     }
 }

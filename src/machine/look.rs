@@ -104,6 +104,7 @@ impl Asking {
         };
         core.pd_failure = None;
         self.cut_at_page_end(core.config.page_size, &start, regions);
+        self.retry.note_scanned(&start, regions);
         let Some(entry) = self.retry.get(&start) else {
             return;
         };
@@ -353,11 +354,11 @@ impl Asking {
             ..FollowUp::new(haste)
         };
         let cause = if entry.failed.is_empty() {
-            "no store claims to lead it"
+            entry.known.within(range).unclaimed()
         } else {
-            &entry.cause
+            entry.cause.clone()
         };
-        self.fail(core, range, cause, follow_up);
+        self.fail(core, range, &cause, follow_up);
         self.retry.remember(range, entry);
     }
 

@@ -42,6 +42,7 @@ mod event;
 mod follow_up;
 mod invariants;
 mod jitter;
+mod known;
 mod lease;
 mod listing;
 mod look;

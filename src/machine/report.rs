@@ -179,6 +179,12 @@ pub(super) fn deadline_error(core: &Core, phase: &Phase) -> Error {
         .and_then(|asking| asking.retry.iter().find(|entry| entry.is_active()));
     if let Some(entry) = stuck {
         error = error.with_key_range(entry.range.clone());
+        if let Some((region, store)) = entry.known.first() {
+            error = error.with_region(region);
+            if let Some(store) = store {
+                error = error.with_store(store);
+            }
+        }
     }
     error
 }
@@ -195,6 +201,9 @@ pub(super) fn no_time_left(core: &Core, cause: &Error) -> Error {
     .with_source(Failure::new(FailureKind::Other, cause.message()));
     if let Some(id) = cause.store_id() {
         error = error.with_store(id);
+    }
+    if let Some(id) = cause.region_id() {
+        error = error.with_region(id);
     }
     error
 }

@@ -3,8 +3,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::RequestId;
 use super::entry::{Asked, Entry, EntryState, Setbacks};
 use super::follow_up::{FollowUp, Haste};
+use super::known::Known;
 use super::normal::Normalizer;
 use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
+use crate::region::ScannedRegion;
 use crate::time::Timestamp;
 
 /// The key ranges whose last attempt failed (rules R9 and R11). Entries never
@@ -150,12 +152,20 @@ impl RetryBook {
         }
     }
 
+    /// Takes in what PD says of the range of an entry.
+    pub(super) fn note_scanned(&mut self, start: &Key, regions: &[ScannedRegion]) {
+        if let Some(entry) = self.entries.get_mut(start) {
+            entry.known.scanned(&entry.range, regions);
+        }
+    }
+
     /// Lets the entries that overlap `range` know what failed before.
     pub(super) fn remember(&mut self, range: &KeyRange, before: &Entry) {
         for start in self.overlapping(range) {
             if let Some(entry) = self.entries.get_mut(&start) {
                 entry.suspects.extend(&before.suspects);
                 entry.failed.extend(&before.failed);
+                entry.known.join(before.known.within(&entry.range));
             }
         }
     }
@@ -278,6 +288,7 @@ impl RetryBook {
                 is_slow: _,
                 not_before,
                 cause,
+                known,
             } = &mut entry;
             if to.is_over(*not_before) {
                 *not_before = Timestamp::ZERO;
@@ -285,6 +296,7 @@ impl RetryBook {
                 to.instant(not_before);
             }
             cause.clear();
+            *known = Known::default();
             match state {
                 EntryState::Armed { due } => to.instant(due),
                 EntryState::Queued { mark } | EntryState::Listing { mark, .. } => to.mark(mark),

@@ -59,7 +59,8 @@ impl Asking {
         self.stragglers.due = None;
         for (store, id, range) in self.asked_ranges() {
             let text = format!("region {id} at store {store}: the answer is slow in coming");
-            self.fail(core, &range, &text, FollowUp::at(store, Haste::Soon));
+            let follow_up = FollowUp::at(store, Haste::Soon).about(id, store);
+            self.fail(core, &range, &text, follow_up);
         }
     }
 

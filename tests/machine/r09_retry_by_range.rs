@@ -4,7 +4,7 @@
 use snapshot_prepare::error::{ErrorKind, FailureKind};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::range::Key;
-use snapshot_prepare::region::{RegionErrorKind, StoreId};
+use snapshot_prepare::region::{RegionErrorKind, RegionId, StoreId};
 use snapshot_prepare::time::Timestamp;
 
 use crate::bench::*;
@@ -143,6 +143,8 @@ fn r09_the_deadline_says_what_was_outstanding() {
     let error = failed(&outcome, ErrorKind::PrepareTimeout);
     let text = error.to_string();
     assert!(text.contains("101"), "the region: {text}");
+    assert_eq!(error.region_id(), Some(RegionId(101)));
+    assert_eq!(error.store_id(), Some(StoreId(1)));
     assert!(bench.elapsed() >= secs(300) && bench.elapsed() < secs(301));
     assert_eq!(bench.report().released().count(), 3);
 }

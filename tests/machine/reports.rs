@@ -189,6 +189,76 @@ fn the_error_at_the_deadline_says_where_and_what() {
     assert!(error.key_range().is_some());
 }
 
+/// Lets PD say of region 103 that `leader` leads it, whatever is true.
+fn pd_names(bench: &mut Bench, leader: Option<u64>) {
+    let mut told = bench.cluster.scan(&range(key(0), None), 100);
+    for scanned in &mut told {
+        if scanned.region.id.0 == 103 {
+            scanned.leader = leader.map(StoreId);
+        }
+    }
+    bench.cluster.pd = Some(told);
+}
+
+/// Store 9 takes no part.
+#[test]
+fn the_error_at_the_deadline_names_an_unclaimed_region_and_whom_pd_names() {
+    for leader in [Some(2), Some(9), None] {
+        let mut bench = Bench::new();
+        bench.cluster.region(103).leader = None;
+        pd_names(&mut bench, leader);
+        let error = failed(&bench.run_to_end(), ErrorKind::PrepareTimeout);
+        let whom = leader.map_or("no store".to_owned(), |id| format!("store {id}"));
+        let words = format!("; no store claims to lead region 103 (PD names {whom}) (attempt ");
+        assert!(error.message().contains(&words), "{error}");
+        assert_eq!(error.region_id(), Some(RegionId(103)));
+        assert_eq!(error.store_id(), leader.map(StoreId));
+        assert_eq!(
+            error.key_range(),
+            Some(&bench.cluster.region(103).region.range)
+        );
+    }
+}
+
+/// Where PD does not help, what a store has claimed does.
+#[test]
+fn the_error_at_the_deadline_names_a_region_that_was_claimed_once() {
+    for knows_region in [true, false] {
+        let mut bench = Bench::new();
+        bench.when(|ask| ask.is_wait() && ask.about(103), || Act::Never);
+        bench.run_to(PhaseName::WaitApply);
+        let store = bench.cluster.region(103).leader.expect("led");
+        bench.cluster.region(103).leader = None;
+        if !knows_region {
+            let mut told = bench.cluster.scan(&range(key(0), None), 100);
+            told.retain(|scanned| scanned.region.id.0 != 103);
+            bench.cluster.pd = Some(told);
+        }
+        let error = failed(&bench.run_to_end(), ErrorKind::PrepareTimeout);
+        let words =
+            format!("; no store claims to lead region 103 (store {store} did before) (attempt ");
+        assert!(error.message().contains(&words), "{error}");
+        assert_eq!(error.region_id(), Some(RegionId(103)));
+        assert_eq!(error.store_id(), Some(store));
+    }
+}
+
+/// Of many the first is in the fields, and a few are in the message.
+#[test]
+fn the_error_at_the_deadline_names_a_few_of_many() {
+    let mut bench = Bench::new();
+    for id in 102..=106 {
+        bench.cluster.region(id).leader = None;
+    }
+    pd_names(&mut bench, Some(2));
+    let error = failed(&bench.run_to_end(), ErrorKind::PrepareTimeout);
+    let words = "; no store claims to lead region 102 (PD names no store), \
+                 region 103 (PD names store 2), region 104 (PD names no store), … (attempt ";
+    assert!(error.message().contains(words), "{error}");
+    assert_eq!(error.region_id(), Some(RegionId(102)));
+    assert_eq!(error.store_id(), None);
+}
+
 #[test]
 fn the_error_after_the_last_attempt_says_how_many_there_were_and_why() {
     // The first lease is overdue after ten seconds, and then there is no time for
