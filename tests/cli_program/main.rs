@@ -21,6 +21,7 @@ mod servers {
 mod check;
 mod demo;
 mod hold;
+mod keys;
 mod lock;
 #[cfg(feature = "lock-etcd")]
 mod lock_etcd;

@@ -6,7 +6,7 @@ use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use snapshot_prepare::pb::backup::backup_server::{Backup, BackupServer};
 use snapshot_prepare::pb::backup::{
     CheckAdminRequest, CheckAdminResponse, PrepareSnapshotBackupEventType,
-    PrepareSnapshotBackupRequest, PrepareSnapshotBackupResponse,
+    PrepareSnapshotBackupRequest, PrepareSnapshotBackupRequestType, PrepareSnapshotBackupResponse,
 };
 use snapshot_prepare::pb::kvrpcpb::{
     BatchGetRequest, BatchGetResponse, Context, KeyError, KvPair, RawBatchGetRequest,
@@ -63,6 +63,8 @@ pub(crate) struct Script {
     pub(crate) hanging: Vec<u64>,
     /// Regions of which the store is not the leader.
     pub(crate) followed: Vec<u64>,
+    /// Why the waits for one region are refused; those for others are confirmed.
+    pub(crate) refused_wait: Option<(u64, errorpb::Error)>,
     /// What listings answer, or why not.
     pub(crate) claims: Vec<CheckAdminResponse>,
     pub(crate) listing_fails: Option<Status>,
@@ -74,7 +76,8 @@ pub(crate) struct Script {
     pub(crate) listings: usize,
 }
 
-/// A store: listings, reads, and prepare streams that only answer leases.
+/// A store: listings, reads, and prepare streams. It lets anybody lease it and
+/// suspends nothing.
 #[derive(Clone)]
 pub(crate) struct FakeStore {
     pub(crate) address: SocketAddr,
@@ -360,6 +363,38 @@ impl Tikv for Service {
     }
 }
 
+/// Returns the answers to one request of a stream; `None` ends it.
+fn answer_stream(
+    request: &PrepareSnapshotBackupRequest,
+    refused: Option<&(u64, errorpb::Error)>,
+    is_leased: &mut bool,
+) -> Vec<Option<Result<PrepareSnapshotBackupResponse, Status>>> {
+    if request.ty() != PrepareSnapshotBackupRequestType::WaitApply {
+        let last_lease_is_valid = std::mem::replace(is_leased, true);
+        let mut answers = vec![Some(Ok(PrepareSnapshotBackupResponse {
+            ty: PrepareSnapshotBackupEventType::UpdateLeaseResult.into(),
+            last_lease_is_valid,
+            ..PrepareSnapshotBackupResponse::default()
+        }))];
+        if request.ty() == PrepareSnapshotBackupRequestType::Finish {
+            answers.push(None);
+        }
+        return answers;
+    }
+    let regions = request.regions.iter();
+    regions
+        .map(|region| {
+            let refused = refused.filter(|(id, _)| *id == region.id);
+            Some(Ok(PrepareSnapshotBackupResponse {
+                ty: PrepareSnapshotBackupEventType::WaitApplyDone.into(),
+                region: Some(region.clone()),
+                error: refused.map(|(_, error)| error.clone()),
+                ..PrepareSnapshotBackupResponse::default()
+            }))
+        })
+        .collect()
+}
+
 #[tonic::async_trait]
 impl Backup for Service {
     type PrepareSnapshotBackupStream =
@@ -370,12 +405,17 @@ impl Backup for Service {
         &self,
         request: Request<Streaming<PrepareSnapshotBackupRequest>>,
     ) -> Result<Response<Self::PrepareSnapshotBackupStream>, Status> {
-        let answers = request.into_inner().map(|request| {
-            request.map(|_| PrepareSnapshotBackupResponse {
-                ty: PrepareSnapshotBackupEventType::UpdateLeaseResult.into(),
-                ..PrepareSnapshotBackupResponse::default()
-            })
+        let refused = self.script().refused_wait.clone();
+        let mut is_leased = false;
+        let answers = request.into_inner().flat_map(move |request| {
+            let answers = match request {
+                Ok(request) => answer_stream(&request, refused.as_ref(), &mut is_leased),
+                Err(status) => vec![Some(Err(status))],
+            };
+            stream::iter(answers)
         });
+        let answers = answers.take_while(|answer| ready(answer.is_some()));
+        let answers = answers.filter_map(ready);
         Ok(Response::new(answers.boxed()))
     }
 
