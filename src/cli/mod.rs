@@ -7,6 +7,7 @@ mod app;
 mod args;
 mod check;
 mod demo;
+mod down;
 mod exit;
 mod hold;
 mod lock;

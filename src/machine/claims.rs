@@ -119,11 +119,12 @@ impl Asking {
             if !claim.region.range.overlaps(&core.config.target) {
                 continue;
             }
-            let has_stranger = has_stranger(session, &claim.region);
-            if has_stranger {
-                self.listings.note_stranger(store_id);
+            let stranger = stranger(session, &claim.region);
+            if let Some(stranger) = stranger {
+                let id = claim.region.id;
+                self.listings.note_stranger(store_id, id, stranger);
             }
-            let is_clean = !claim.has_pending_admin && !has_stranger;
+            let is_clean = !claim.has_pending_admin && stranger.is_none();
             if self.listings.keeps(store_id, claim.region.id)
                 || !shelf.list(&claim, peer_id, is_clean)
             {
@@ -194,7 +195,7 @@ impl Asking {
             .region
             .peer_on(store_id)
             .map_or(PeerId(0), |peer| peer.id);
-        let is_clean = !claim.has_pending_admin && !has_stranger(session, &claim.region);
+        let is_clean = !claim.has_pending_admin && stranger(session, &claim.region).is_none();
         let shelf = self.shelves.entry(store_id).or_default();
         if let Some(slot) = shelf.matching(claim) {
             shelf.claim(slot, peer_id, is_clean);
@@ -267,8 +268,10 @@ impl Asking {
     }
 }
 
-/// Returns whether a voter of the region is on a store that takes no part.
-fn has_stranger(session: &Session, region: &Region) -> bool {
+/// Returns a store that takes no part though a voter of the region is on it.
+fn stranger(session: &Session, region: &Region) -> Option<StoreId> {
     let mut voters = region.peers.iter().filter(|peer| peer.role.is_voter());
-    voters.any(|peer| !session.stores.contains_key(&peer.store_id))
+    voters
+        .find(|peer| !session.stores.contains_key(&peer.store_id))
+        .map(|peer| peer.store_id)
 }

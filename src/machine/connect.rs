@@ -149,11 +149,8 @@ impl Connect {
             .filter(|store| store.takes_part() && !store.id.is_none())
             .map(|store| (store.id, store))
             .collect();
-        if present.is_empty() {
-            core.pd_failure = Some(Failure::new(
-                FailureKind::Other,
-                "PD lists no TiKV store that is in use",
-            ));
+        if let Some(flaw) = flaw_of(&present) {
+            core.pd_failure = Some(Failure::new(FailureKind::Other, flaw));
             self.list.fail(core);
             return;
         }
@@ -505,6 +502,26 @@ impl Connect {
             }
         )
     }
+}
+
+/// Returns why nothing can be done with a store list.
+fn flaw_of(present: &BTreeMap<StoreId, Store>) -> Option<String> {
+    if present.is_empty() {
+        return Some("PD lists no TiKV store that is in use".to_owned());
+    }
+    // It is one process, of which one of them is a memory. A stream for each would
+    // take the other's away.
+    let mut ids = BTreeMap::new();
+    present
+        .values()
+        .filter(|store| !store.address.is_empty())
+        .find_map(|store| {
+            let other = ids.insert(&store.address, store.id)?;
+            Some(format!(
+                "PD lists stores {other} and {} at one address, {}",
+                store.id, store.address
+            ))
+        })
 }
 
 /// Ends what is overdue at one store, and lets its stream settle.

@@ -6,6 +6,7 @@ use super::release::{Release, Then};
 use super::report;
 use super::timer::{Timer, Timers};
 use super::verify::Verify;
+use super::waiting;
 use super::{Config, Effect, Event, Notice, Outcome, RequestId};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::progress::{FinishReport, PhaseName, PrepareReport, Progress};
@@ -82,7 +83,7 @@ impl Machine {
     /// Describes what is being waited for: counters and at most `limit` regions
     /// and stores, no keys.
     pub fn waiting_for(&self, limit: usize) -> String {
-        report::waiting_for(&self.core, &self.phase, limit)
+        waiting::waiting_for(&self.core, &self.phase, limit)
     }
 }
 
@@ -265,7 +266,7 @@ impl Machine {
                 core.stop(Stop::Fail(error));
             }
             if core.report_due() <= core.now {
-                let summary = report::waiting_for(core, &self.phase, report::SAMPLE);
+                let summary = waiting::waiting_for(core, &self.phase, waiting::SAMPLE);
                 core.note_report();
                 core.notify(Notice::StillWaiting { summary });
             }

@@ -103,6 +103,7 @@ impl Entry {
         Self {
             setbacks: self.setbacks,
             cause: self.cause.clone(),
+            known: self.known.within(&range),
             ..Self::new(range, EntryState::Resting)
         }
     }

@@ -96,14 +96,14 @@ impl Known {
         Some((first.region, store))
     }
 
-    /// Says that no store claims to lead what is here.
-    pub(super) fn unclaimed(&self) -> String {
+    /// Says something of what is here.
+    pub(super) fn say(&self, what: &str) -> String {
         if self.0.is_empty() {
-            return "no store claims to lead it".to_owned();
+            return format!("{what} it");
         }
         let named: Vec<String> = self.0.iter().take(NAMED).map(Resident::words).collect();
         let more = if self.0.len() > NAMED { ", …" } else { "" };
-        format!("no store claims to lead {}{more}", named.join(", "))
+        format!("{what} {}{more}", named.join(", "))
     }
 
     fn tidy(&mut self) {
@@ -185,12 +185,15 @@ mod tests {
             let mut known = claimed(7, 2, keys(1, 4));
             known.scanned(&keys(1, 5), regions);
             assert_eq!(
-                known.unclaimed(),
+                known.say("no store claims to lead"),
                 format!("no store claims to lead {words}")
             );
             assert_eq!(known.first(), Some((RegionId(region), store.map(StoreId))));
         }
-        assert_eq!(Known::default().unclaimed(), "no store claims to lead it");
+        assert_eq!(
+            Known::default().say("no store claims to lead"),
+            "no store claims to lead it"
+        );
         assert_eq!(Known::default().first(), None);
     }
 
@@ -203,7 +206,7 @@ mod tests {
         known.scanned(&keys(1, 30), &regions);
         assert_eq!(known.0.len(), KEPT);
         assert_eq!(
-            known.unclaimed(),
+            known.say("no store claims to lead"),
             "no store claims to lead region 1 (PD names store 1), \
              region 2 (PD names store 1), region 3 (PD names store 1), …"
         );

@@ -9,6 +9,9 @@ use super::{Effect, RequestId};
 use crate::region::{Claim, RegionId, StoreId};
 use crate::time::Timestamp;
 
+/// Of how many regions in a listing it is kept where their strange voters are.
+const STRANGERS_MAX: usize = 8;
+
 /// The listings of the stores' claims: at most one at a time per store, and no
 /// more than half of the time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -21,8 +24,8 @@ struct Listing {
     /// regions of it.
     kept: Vec<Claim>,
     kept_ids: BTreeSet<RegionId>,
-    /// Whether a voter on a store that takes no part was seen.
-    has_stranger: bool,
+    /// Regions with a voter on a store that takes no part, and that store.
+    strangers: BTreeMap<RegionId, StoreId>,
     /// A listing with this number or a later one is wanted.
     wanted: Option<RequestId>,
     /// Likewise, for looks at ranges that failed.
@@ -40,12 +43,9 @@ impl Listing {
             .is_some_and(|mark| self.completed.is_none_or(|number| number < mark))
     }
 
-    fn take_kept(&mut self) -> (Vec<Claim>, bool) {
+    fn take_kept(&mut self) -> Vec<Claim> {
         self.kept_ids.clear();
-        (
-            std::mem::take(&mut self.kept),
-            std::mem::take(&mut self.has_stranger),
-        )
+        std::mem::take(&mut self.kept)
     }
 }
 
@@ -89,6 +89,7 @@ impl Listings {
             if !listing.is_wanted() || !listing.call.is_idle() || rests {
                 continue;
             }
+            listing.strangers.clear();
             let request = listing.call.start(core);
             core.emit(Effect::ListClaims {
                 request,
@@ -123,11 +124,28 @@ impl Listings {
             .is_some_and(|listing| listing.kept_ids.contains(&id))
     }
 
-    /// Notes that the listing under way saw a voter on a store that takes no
-    /// part.
-    pub(super) fn note_stranger(&mut self, store: StoreId) {
-        if let Some(listing) = self.0.get_mut(&store) {
-            listing.has_stranger = true;
+    /// Notes that the listing under way saw a region with a voter on `stranger`,
+    /// which takes no part.
+    pub(super) fn note_stranger(&mut self, store: StoreId, region: RegionId, stranger: StoreId) {
+        if let Some(listing) = self.0.get_mut(&store)
+            && listing.strangers.len() < STRANGERS_MAX
+        {
+            listing.strangers.insert(region, stranger);
+        }
+    }
+
+    /// Describes what is not clean about a claim of the last listing.
+    pub(super) fn unclean_text(&self, store: StoreId, region: RegionId) -> String {
+        let strangers = self.0.get(&store).map(|listing| &listing.strangers);
+        match strangers.map(|them| (them.get(&region), them.len())) {
+            Some((Some(stranger), _)) => {
+                format!("has a voter on store {stranger}, which is not suspended")
+            }
+            Some((None, STRANGERS_MAX..)) => {
+                "has an admin command pending, or a voter on a store that is not suspended"
+                    .to_owned()
+            }
+            _ => "has an admin command pending".to_owned(),
         }
     }
 
@@ -144,7 +162,7 @@ impl Listings {
         listing.not_before = took.map(|took| core.now + took);
         listing.completed = listing.call.request();
         listing.call.finish();
-        listing.take_kept()
+        (listing.take_kept(), !listing.strangers.is_empty())
     }
 
     /// Notes that a listing failed: it is repeated after a backoff. Returns its
@@ -155,6 +173,7 @@ impl Listings {
             .iter_mut()
             .find(|(_, listing)| listing.call.is(request))?;
         listing.take_kept();
+        listing.strangers.clear();
         listing.call.fail(core);
         Some(*id)
     }
@@ -205,12 +224,16 @@ impl Listings {
                 call,
                 kept: _,
                 kept_ids: _,
-                has_stranger: _,
+                strangers,
                 wanted,
                 wanted_for_looks,
                 completed,
                 not_before,
             } = listing;
+            if call.is_idle() {
+                // Only for reports.
+                strangers.clear();
+            }
             call.normalize(to);
             if not_before.is_some_and(|at| to.is_over(at)) {
                 *not_before = None;

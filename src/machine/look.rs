@@ -353,10 +353,18 @@ impl Asking {
             at_least: entry.not_before.saturating_duration_since(core.now),
             ..FollowUp::new(haste)
         };
-        let cause = if entry.failed.is_empty() {
-            entry.known.within(range).unclaimed()
-        } else {
+        let is_claimed = || {
+            let mut shelves = self.shelves.values();
+            shelves.any(|shelf| shelf.overlapping(range).iter().any(|task| task.claimed))
+        };
+        let cause = if !entry.failed.is_empty() {
             entry.cause.clone()
+        } else if is_claimed() {
+            let known = entry.known.within(range);
+            known.say("the stores and PD do not agree on who leads")
+        } else {
+            let known = entry.known.within(range);
+            known.say("no store claims to lead")
         };
         self.fail(core, range, &cause, follow_up);
         self.retry.remember(range, entry);

@@ -60,6 +60,7 @@ mod shelf;
 mod straggler;
 mod timer;
 mod verify;
+mod waiting;
 
 pub use config::{Config, ForeignLease, Proof};
 pub use drive::Machine;

@@ -10,12 +10,10 @@ use super::phase::Phase;
 use super::release::Release;
 use super::session::Session;
 use super::verify::Verify;
+use super::waiting::{SAMPLE, stuck, waiting_for};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
 use crate::progress::{FinishReport, PrepareReport, Progress, ReleaseState};
 use crate::region::StoreId;
-
-/// How many stores or regions are named at most.
-pub(super) const SAMPLE: usize = 5;
 
 pub(super) fn progress(core: &Core, phase: &Phase) -> Progress {
     let mut progress = Progress {
@@ -52,84 +50,6 @@ pub(super) fn progress(core: &Core, phase: &Phase) -> Progress {
         progress.regions_confirmed = report.regions;
     }
     progress
-}
-
-pub(super) fn waiting_for(core: &Core, phase: &Phase, limit: usize) -> String {
-    match phase {
-        Phase::Connect(connect) => connect.waiting_for(core, limit),
-        Phase::Suspend { session, .. } => {
-            let stores: Vec<_> = session
-                .stores
-                .values()
-                .filter(|book| !book.lease.is_acknowledged())
-                .map(|book| format!("store {} at {}", book.store.id, book.store.address))
-                .collect();
-            format!(
-                "the first lease of {} stores: {}",
-                stores.len(),
-                sample(&stores, limit)
-            )
-        }
-        Phase::WaitApply { asking, .. } | Phase::Verify { asking, .. } => {
-            asking_text(core, asking, limit)
-        }
-        Phase::Release(release) => release.waiting_for(limit),
-        Phase::Hold { .. } => "the end of the hold".to_owned(),
-        Phase::Closed(_) => "nothing: the run is over".to_owned(),
-    }
-}
-
-fn asking_text(core: &Core, asking: &Asking, limit: usize) -> String {
-    let mut text = format!(
-        "{} of {} regions proven, {} in flight, {} key ranges being retried",
-        asking.confirmed,
-        asking.region_count(),
-        asking.in_flight(),
-        asking.retry.active()
-    );
-    let causes: Vec<_> = asking
-        .retry
-        .iter()
-        .filter(|entry| entry.is_active())
-        .take(limit)
-        .map(|entry| format!("{} (attempt {})", entry.cause, entry.setbacks.tries))
-        .collect();
-    if !causes.is_empty() {
-        text.push_str("; ");
-        text.push_str(&causes.join("; "));
-    }
-    let waits: Vec<_> = asking
-        .shelves
-        .iter()
-        .filter(|(_, shelf)| shelf.waits > 0)
-        .map(|(id, shelf)| format!("store {id}: {} waits", shelf.waits))
-        .collect();
-    if !waits.is_empty() {
-        text.push_str("; unanswered at ");
-        text.push_str(&sample(&waits, limit));
-    }
-    let listings: Vec<_> = asking
-        .listings
-        .outstanding()
-        .map(|id| format!("store {id}"))
-        .collect();
-    if !listings.is_empty() {
-        text.push_str("; waiting for the listing of ");
-        text.push_str(&sample(&listings, limit));
-    }
-    if let Some(failure) = &core.pd_failure {
-        text.push_str(&format!("; PD: {failure}"));
-    }
-    text
-}
-
-fn sample(names: &[String], limit: usize) -> String {
-    let shown = names.len().min(limit);
-    let mut text = names[..shown].join(", ");
-    if names.len() > shown {
-        text.push_str(", …");
-    }
-    text
 }
 
 /// Returns the error for a hold that did not begin in time.
@@ -174,17 +94,15 @@ pub(super) fn deadline_error(core: &Core, phase: &Phase) -> Error {
             waiting_for(core, phase, SAMPLE)
         ),
     );
-    let stuck = phase
-        .asking()
-        .and_then(|asking| asking.retry.iter().find(|entry| entry.is_active()));
-    if let Some(entry) = stuck {
-        error = error.with_key_range(entry.range.clone());
-        if let Some((region, store)) = entry.known.first() {
-            error = error.with_region(region);
-            if let Some(store) = store {
-                error = error.with_store(store);
-            }
-        }
+    let stuck = stuck(phase);
+    if let Some(id) = stuck.store {
+        error = error.with_store(id);
+    }
+    if let Some(id) = stuck.region {
+        error = error.with_region(id);
+    }
+    if let Some(range) = stuck.range {
+        error = error.with_key_range(range);
     }
     error
 }

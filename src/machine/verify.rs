@@ -7,7 +7,7 @@ use super::shelf::{Task, TaskState, Tiling, sweep};
 use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::range::{EndKey, Key, KeyRange, KeyRangeSet};
-use crate::region::Store;
+use crate::region::{RegionId, Store, StoreId};
 
 /// Comparing what was proven with what the stores say now (rule R14), round by
 /// round until nothing differs.
@@ -111,8 +111,9 @@ impl Verify {
 struct Comparison {
     regions: u64,
     differing: KeyRangeSet,
-    /// What the first difference is.
+    /// What the first difference is, and of which region at which store.
     cause: String,
+    blamed: Option<(KeyRange, StoreId, RegionId)>,
 }
 
 impl Comparison {
@@ -121,6 +122,15 @@ impl Comparison {
             self.cause = cause();
         }
         self.differing.insert(range);
+    }
+
+    /// Notes a difference of one region.
+    fn note_region(&mut self, range: KeyRange, at: (StoreId, RegionId), what: String) {
+        let (store, region) = at;
+        self.note(&range, || {
+            format!("region {region} at store {store} {what}")
+        });
+        self.blamed.get_or_insert((range, store, region));
     }
 }
 
@@ -134,6 +144,7 @@ impl Asking {
             regions: 0,
             differing: KeyRangeSet::new(),
             cause: String::new(),
+            blamed: None,
         };
         for (store, shelf, slot) in sweep(&self.shelves) {
             let Some(task) = shelf.task(slot).filter(|task| task.claimed) else {
@@ -142,20 +153,18 @@ impl Asking {
             let range = shelf.range(slot);
             let is_clean = task.clean && shelf.listed.is_some_and(|number| number >= mark);
             let what = if !is_clean {
-                "has an admin command pending, or a voter on a store that is not suspended"
+                self.listings.unclean_text(store, task.id)
             } else if matched_to.is_after(range.start()) {
-                "is claimed by two stores, or overlaps another one"
+                "is claimed by two stores, or overlaps another one".to_owned()
             } else if !self.is_proven(core, &task, &range) {
-                "is not what was proven there"
+                "is not what was proven there".to_owned()
             } else {
                 matched.add(&range);
                 matched_to = range.end().clone();
                 round.regions += 1;
                 continue;
             };
-            round.note(&range, || {
-                format!("region {} at store {store} {what}", task.id)
-            });
+            round.note_region(range, (store, task.id), what);
         }
         for gap in matched.into_gaps() {
             round.note(&gap, || "a proven region is claimed by no store".to_owned());
@@ -202,6 +211,10 @@ impl Asking {
             FollowUp::new(Haste::AtOnce)
         };
         for range in ranges {
+            let follow_up = match &round.blamed {
+                Some((at, store, region)) if range.overlaps(at) => follow_up.about(*region, *store),
+                _ => follow_up,
+            };
             self.fail(core, &range, &round.cause, follow_up);
         }
     }

@@ -6,6 +6,7 @@ use super::chunks::Chunks;
 use super::convert;
 use super::dial::Connection;
 use super::peer::Peer;
+use super::region_error::{is_raftstore_v2, without_keys};
 use super::status::Place;
 use crate::cluster::Batches;
 use crate::error::{Failure, FailureKind};
@@ -80,9 +81,14 @@ impl Batches<Claim> for TikvClaims {
 
 pub(super) fn claim(answer: CheckAdminResponse) -> Result<Claim, Failure> {
     if let Some(error) = answer.error {
-        let words = super::region_error::without_keys(&error.msg).to_owned();
+        let kind = if is_raftstore_v2(&error.msg) {
+            FailureKind::Unsupported
+        } else {
+            FailureKind::Other
+        };
+        let words = without_keys(&error.msg);
         return Err(Failure::new(
-            FailureKind::Other,
+            kind,
             format!("a listing came with an error: {words}"),
         ));
     }
@@ -109,11 +115,20 @@ mod tests {
             error: Some(backup::Error::default()),
             ..CheckAdminResponse::default()
         };
-        let kinds = [with_error, CheckAdminResponse::default()]
+        let partitioned = CheckAdminResponse {
+            error: Some(backup::Error {
+                msg: "Raftstore V2 doesn't support snapshot backup yet".to_owned(),
+                ..backup::Error::default()
+            }),
+            ..CheckAdminResponse::default()
+        };
+        let kinds = [with_error, partitioned, CheckAdminResponse::default()]
             .map(|answer| claim(answer).map(drop).map_err(|failure| failure.kind));
-        assert_eq!(
-            kinds,
-            [Err(FailureKind::Other), Err(FailureKind::Malformed)]
-        );
+        let expected = [
+            FailureKind::Other,
+            FailureKind::Unsupported,
+            FailureKind::Malformed,
+        ];
+        assert_eq!(kinds, expected.map(Err));
     }
 }

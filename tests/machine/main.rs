@@ -24,3 +24,4 @@ mod r16_release;
 mod r17_stores;
 mod r18_cheap_to_look_at;
 mod reports;
+mod stuck;

@@ -4,9 +4,10 @@ use futures_util::stream::{self, StreamExt};
 use tokio::time::{sleep, timeout};
 
 use super::pd_view::{PdView, view_pd};
-use super::problem::{Problem, heartbeat_age};
+use super::problem::Problem;
 use super::store_view::{StoreProblem, StoreView, kind_of, passes, view_store};
 use crate::cli::args::CheckArgs;
+use crate::cli::down::heartbeat_age;
 use crate::cli::output::{CheckedCluster, CheckedStore};
 use crate::cluster::ClusterClient;
 use crate::error::ErrorKind;
@@ -167,7 +168,7 @@ fn checked(
         },
         version: store.version.clone(),
         takes_part: store.takes_part(),
-        heartbeat_age_s: heartbeat_age(store.last_heartbeat_ns),
+        heartbeat_age_s: heartbeat_age(store),
         leaders: good.map(|view| view.leaders),
         regions,
         leaders_by_pd,

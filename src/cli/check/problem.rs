@@ -2,16 +2,13 @@ use std::collections::BTreeMap;
 
 use super::look::Viewed;
 use super::store_view::StoreProblem;
-use crate::cli::args::show_time;
+use crate::cli::down::down_hint;
 use crate::error::ErrorKind;
 use crate::range::{KeyRange, KeyRangeSet};
 use crate::region::Store;
 
 /// How many gaps are named at the most.
 const GAPS_NAMED: usize = 3;
-/// PD hears of a store every ten seconds; after this time without a word it is
-/// as good as gone.
-const DOWN_AFTER_S: u64 = 60;
 
 /// Something that keeps a run from starting now.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -142,21 +139,7 @@ fn hint(store: &Store, kind: ErrorKind) -> String {
         ),
         ErrorKind::Tls => "; check the CA, the certificate and the key".to_owned(),
         ErrorKind::Unauthenticated => "; it refuses our identity".to_owned(),
-        ErrorKind::Unreachable => heartbeat_age(store.last_heartbeat_ns)
-            .filter(|age| *age >= DOWN_AFTER_S)
-            .map_or(String::new(), |age| {
-                let age = show_time(std::time::Duration::from_secs(age));
-                format!("; it is down: PD has not heard of it for {age}")
-            }),
+        ErrorKind::Unreachable => down_hint(store),
         _ => String::new(),
     }
-}
-
-/// Returns how long ago PD heard of a store, in seconds.
-pub(super) fn heartbeat_age(heartbeat_ns: i64) -> Option<u64> {
-    if heartbeat_ns <= 0 {
-        return None;
-    }
-    let age = jiff::Timestamp::now().as_nanosecond() - i128::from(heartbeat_ns);
-    Some(u64::try_from(age / 1_000_000_000).unwrap_or(0))
 }

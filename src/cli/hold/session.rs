@@ -12,15 +12,16 @@ use super::observer::Observer;
 use super::patience::patiently;
 use super::verdict::{abandoned, after_hold, cancelled, interrupted, not_prepared, with_remarks};
 use super::watch::Watch;
+use crate::cli::down::down_hint;
 use crate::cli::lock::LockLost;
 use crate::cli::output::{Reporter, RunResult};
 use crate::cli::process::{ReadyFile, Signals, name_of};
 use crate::cluster::ClusterClient;
 use crate::driver::{HoldGuard, PrepareError, Preparer};
-use crate::error::Failure;
+use crate::error::{ErrorKind, Failure};
 use crate::machine::Config;
 use crate::progress::PhaseName;
-use crate::region::StoreId;
+use crate::region::{Store, StoreId};
 
 /// The cluster to hold.
 #[derive(Debug)]
@@ -100,7 +101,15 @@ where
                 None => abandoned(false, stores, lease),
             }
         }
-        Prepared::Failed(error) => not_prepared(reporter, &error, error.report()),
+        Prepared::Failed(error) => {
+            let mut result = not_prepared(reporter, &error, error.report());
+            if error.kind() == ErrorKind::Unreachable
+                && let (Some(id), Some(message)) = (error.store_id(), &mut result.message)
+            {
+                message.push_str(&hint_of(&target.cluster, id).await);
+            }
+            result
+        }
         Prepared::Interrupted(error, signal) => cancelled(reporter, signal, &error, error.report()),
         Prepared::Abandoned => {
             let suspended = progress.borrow().phase != PhaseName::Connect;
@@ -170,12 +179,22 @@ fn stores_in(guard: &HoldGuard) -> Vec<StoreId> {
 
 /// Returns the stores that may be suspended, if PD tells at once.
 async fn stores_of(cluster: &impl ClusterClient) -> Vec<StoreId> {
+    let stores = listed(cluster).await;
+    let taking_part = stores.iter().filter(|store| store.takes_part());
+    taking_part.map(|store| store.id).collect()
+}
+
+/// Returns what PD knows of a store that could not be reached.
+async fn hint_of(cluster: &impl ClusterClient, id: StoreId) -> String {
+    let stores = listed(cluster).await;
+    let store = stores.iter().find(|store| store.id == id);
+    store.map_or(String::new(), down_hint)
+}
+
+/// Lists the stores, none if PD does not tell at once.
+async fn listed(cluster: &impl ClusterClient) -> Vec<Store> {
     match timeout(Duration::from_secs(1), cluster.list_stores()).await {
-        Ok(Ok(stores)) => stores
-            .iter()
-            .filter(|store| store.takes_part())
-            .map(|store| store.id)
-            .collect(),
+        Ok(Ok(stores)) => stores,
         _ => Vec::new(),
     }
 }
