@@ -54,6 +54,7 @@ fn trying_again_is_worth_it_where_nothing_has_to_be_changed() {
             ErrorKind::LockLost,
             ErrorKind::ReleaseUnconfirmed,
             ErrorKind::Locked,
+            ErrorKind::StorageFull,
         ]
     );
 }

@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Locked,
     /// What lies in the lock's place cannot be understood.
     LockBroken,
+    /// There is no room left for the lock: a disk or a quota is full.
+    StorageFull,
     /// Cancelled by the caller.
     Cancelled,
     /// A property of the simulated cluster was violated.
@@ -48,7 +50,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Config,
         Self::PrepareTimeout,
         Self::Unreachable,
@@ -66,6 +68,7 @@ impl ErrorKind {
         Self::ReleaseUnconfirmed,
         Self::Locked,
         Self::LockBroken,
+        Self::StorageFull,
         Self::Cancelled,
         Self::Oracle,
         Self::Internal,
@@ -91,6 +94,7 @@ impl ErrorKind {
             Self::ReleaseUnconfirmed => "release_unconfirmed",
             Self::Locked => "locked",
             Self::LockBroken => "lock_broken",
+            Self::StorageFull => "storage_full",
             Self::Cancelled => "cancelled",
             Self::Oracle => "oracle",
             Self::Internal => "internal",
@@ -110,7 +114,8 @@ impl ErrorKind {
             | Self::HoldTimeout
             | Self::LockLost
             | Self::ReleaseUnconfirmed
-            | Self::Locked => true,
+            | Self::Locked
+            | Self::StorageFull => true,
             Self::Config
             | Self::Unsupported
             | Self::LockBroken

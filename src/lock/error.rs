@@ -26,6 +26,8 @@ pub enum LockErrorKind {
     Unreachable,
     /// The backend lacks what the lock needs.
     Unsupported,
+    /// The backend has no room left: its disk, or a quota there, is full.
+    Full,
     /// The settings cannot work.
     Config,
     /// Anything else.
@@ -34,7 +36,7 @@ pub enum LockErrorKind {
 
 impl LockErrorKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Held,
         Self::Broken,
         Self::Lost,
@@ -43,6 +45,7 @@ impl LockErrorKind {
         Self::Throttled,
         Self::Unreachable,
         Self::Unsupported,
+        Self::Full,
         Self::Config,
         Self::Other,
     ];
@@ -56,6 +59,7 @@ impl LockErrorKind {
             Self::Permission => ErrorKind::Unauthenticated,
             Self::Throttled | Self::Unreachable => ErrorKind::Unreachable,
             Self::Unsupported => ErrorKind::Unsupported,
+            Self::Full => ErrorKind::StorageFull,
             Self::Config => ErrorKind::Config,
             Self::Other => ErrorKind::Internal,
         }
@@ -205,6 +209,7 @@ mod tests {
                 LockErrorKind::NotThatHolder,
                 LockErrorKind::Throttled,
                 LockErrorKind::Unreachable,
+                LockErrorKind::Full,
             ]
         );
     }

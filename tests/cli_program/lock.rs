@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -318,4 +319,55 @@ fn a_run_that_fails_releases_its_lock() {
     ];
     run(&args).assert_ended(10, "not_prepared");
     assert!(place.names().is_empty());
+}
+
+/// Where a disk of one page, all of it taken, can be mounted for one process only.
+fn on_a_full_disk(dir: &Path, args: &[&str]) -> Option<Finished> {
+    const SCRIPT: &str = "mount -t tmpfs -o size=4k none \"$1\" || exit 99
+        head -c 4096 /dev/zero >\"$1/fill\" || exit 99
+        shift
+        exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT])
+        .arg("sh")
+        .arg(dir)
+        .arg(program(&[]).get_program())
+        .args(args)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let probe = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", SCRIPT])
+        .arg("sh")
+        .arg(dir)
+        .arg("true")
+        .output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("skipped: nothing can be mounted here");
+        return None;
+    }
+    Some(Running::start(command).finish())
+}
+
+#[test]
+fn a_full_disk_is_told_as_such() {
+    let place = Place::new();
+    let serve = Serve::start(&["--regions", "20"]);
+    let acquire = place.lock("acquire", &["--", "true"]);
+    let acquire: Vec<_> = acquire.iter().map(String::as_str).collect();
+    let run = [
+        "run", "--pd", &serve.pd, "--lock", &place.url, "--output", "json", "--", "true",
+    ];
+    for (args, code, outcome) in [(&acquire[..], 1, "error"), (&run, 10, "not_prepared")] {
+        let Some(finished) = on_a_full_disk(place.dir.path(), args) else {
+            return;
+        };
+        let result = finished.assert_ended(code, outcome);
+        assert_eq!(result["kind"], "storage_full", "{result}");
+        let message = result["message"].as_str().expect("a message");
+        assert!(message.contains("no room left"), "{message}");
+        assert!(finished.event("held").is_none());
+    }
 }

@@ -50,6 +50,7 @@ fn outcome_without_hold(kind: ErrorKind) -> Outcome {
         | ErrorKind::StreamLost
         | ErrorKind::HoldTimeout
         | ErrorKind::LockLost
+        | ErrorKind::StorageFull
         | ErrorKind::ReleaseUnconfirmed => Outcome::NotPrepared,
     }
 }

@@ -95,6 +95,7 @@ pub(super) fn refused(error: &LockError) -> RunResult {
         | LockErrorKind::Throttled
         | LockErrorKind::Unreachable
         | LockErrorKind::Unsupported
+        | LockErrorKind::Full
         | LockErrorKind::Other => Outcome::Error,
     };
     RunResult::new(outcome)
@@ -112,6 +113,7 @@ const fn meaning(kind: LockErrorKind) -> &'static str {
         LockErrorKind::Permission => "the lock refuses our identity",
         LockErrorKind::Throttled | LockErrorKind::Unreachable => "the lock cannot be reached",
         LockErrorKind::Unsupported => "the lock's place lacks what it needs",
+        LockErrorKind::Full => "there is no room left for the lock",
         LockErrorKind::Other => Outcome::Error.meaning(),
     }
 }

@@ -141,7 +141,7 @@ fn classify(code: Code, words: &str) -> FailureKind {
             Kind::Permission
         }
         Code::PermissionDenied => Kind::Permission,
-        Code::ResourceExhausted if says("database space exceeded") => Kind::Other,
+        Code::ResourceExhausted if says("database space exceeded") => Kind::Full,
         Code::ResourceExhausted => Kind::Throttled,
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Aborted => {
             Kind::Unreachable
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn each_answer_of_etcd_has_its_meaning() {
         use FailureKind::{Compacted, LeaseExists, LeaseGone, Lock, LoginExpired, LoginNotWanted};
-        use LockErrorKind::{Config, Other, Permission, Throttled, Unreachable, Unsupported};
+        use LockErrorKind::{Config, Full, Other, Permission, Throttled, Unreachable, Unsupported};
         for (code, words, meaning) in [
             (
                 Code::NotFound,
@@ -231,7 +231,7 @@ mod tests {
             (
                 Code::ResourceExhausted,
                 "etcdserver: mvcc: database space exceeded",
-                Lock(Other),
+                Lock(Full),
             ),
             (
                 Code::Unavailable,

@@ -30,6 +30,7 @@ fn classify_by_cause(error: &Error, is_local: bool) -> LockErrorKind {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                     LockErrorKind::Permission
                 }
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => LockErrorKind::Full,
                 ErrorKind::StaleNetworkFileHandle
                 | ErrorKind::TimedOut
                 | ErrorKind::Interrupted
@@ -48,6 +49,8 @@ fn classify_by_cause(error: &Error, is_local: bool) -> LockErrorKind {
         LockErrorKind::Permission
     } else if has("501") || has("405") {
         LockErrorKind::Unsupported
+    } else if has("507") {
+        LockErrorKind::Full
     } else if has("4") {
         LockErrorKind::Other
     } else {
@@ -67,6 +70,9 @@ pub(super) fn failed(what: &str, error: Error) -> LockError {
         LockErrorKind::Permission => "is not allowed",
         LockErrorKind::Unsupported => "is not supported by this storage",
         LockErrorKind::Throttled => "was refused because of too many calls",
+        LockErrorKind::Full => {
+            "failed, as there is no room left; make some, or choose another place"
+        }
         _ => "failed",
     };
     LockError::new(kind, format!("{what} {word}: {error}")).with_source(error)
@@ -115,6 +121,10 @@ mod tests {
                 LockErrorKind::Unsupported,
             ),
             (
+                "Server returned non-2xx status code: 507 Insufficient Storage: ",
+                LockErrorKind::Full,
+            ),
+            (
                 "Server returned non-2xx status code: 400 Bad Request: ",
                 LockErrorKind::Other,
             ),
@@ -155,6 +165,14 @@ mod tests {
                 "reading x was refused because of too many calls: ",
             ),
             (
+                Error::Generic {
+                    store: LOCAL,
+                    source: Box::new(std::io::Error::from(std::io::ErrorKind::StorageFull)),
+                },
+                LockErrorKind::Full,
+                "reading x failed, as there is no room left; make some, or choose another place: ",
+            ),
+            (
                 Error::UnknownConfigurationKey {
                     store,
                     key: "k".to_owned(),
@@ -188,7 +206,8 @@ mod tests {
         for (kind, expected) in [
             (ErrorKind::PermissionDenied, LockErrorKind::Permission),
             (ErrorKind::ReadOnlyFilesystem, LockErrorKind::Permission),
-            (ErrorKind::StorageFull, LockErrorKind::Other),
+            (ErrorKind::StorageFull, LockErrorKind::Full),
+            (ErrorKind::QuotaExceeded, LockErrorKind::Full),
             (ErrorKind::NotADirectory, LockErrorKind::Other),
             (
                 ErrorKind::StaleNetworkFileHandle,
