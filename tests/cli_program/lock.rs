@@ -174,6 +174,15 @@ fn breaking_needs_the_id_of_what_it_removes() {
     place.finished("break", &[other]).assert_ended(12, "locked");
     assert!(place.path().exists());
     let id = told["id"].as_str().expect("an id");
+    // In the lock itself it stands in another form, which is as good.
+    let content: Value =
+        serde_json::from_slice(&fs::read(place.path()).expect("there")).expect("JSON");
+    let inside = content["txn_id"].as_str().expect("an id");
+    assert_ne!(inside, id);
+    let kept = fs::read(place.path()).expect("there");
+    let broken = place.finished("break", &[inside]);
+    broken.assert_ended(0, "ok");
+    fs::write(place.path(), kept).expect("put back");
     let broken = place.finished("break", &["--txn-id", id]);
     broken.assert_ended(0, "ok");
     assert_eq!(broken.event("lock").expect("told")["status"], "broken");
@@ -301,6 +310,21 @@ fn a_lock_lost_just_before_its_release_is_a_lost_hold() {
     let finished = run(&hold(&serve, &place, &["--", "rm", &path]));
     let result = finished.assert_ended(11, "hold_lost");
     assert_eq!(result["kind"], "lock_lost");
+    assert!(message(&result).contains(&place.url), "{result}");
+}
+
+/// Whoever looks after the run has to know that it is about the lock, and which.
+#[test]
+fn a_place_that_is_not_fit_for_a_lock_is_named_before_anything_is_dialed() {
+    let place = Place::new();
+    fs::write(place.path(), "a file where a folder is wanted").expect("written");
+    let url = format!("{}/lock", place.url);
+    let args = ["run", "--pd", "127.0.0.1:1", "--lock", &url];
+    let args = [&args[..], &["--output", "json", "--", "true"]].concat();
+    let result = run(&args).assert_ended(10, "not_prepared");
+    assert_eq!(result["kind"], "lock_unusable");
+    let start = format!("the lock {url} cannot be taken: ");
+    assert!(message(&result).starts_with(&start), "{result}");
 }
 
 #[test]

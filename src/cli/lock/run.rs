@@ -9,7 +9,7 @@ use crate::cli::hold::not_prepared;
 use crate::cli::output::{Reporter, RunResult};
 use crate::cli::process::{Signals, name_of};
 use crate::error::{Error, ErrorKind};
-use crate::lock::{LockErrorKind, LockGuard, Release, RunLock};
+use crate::lock::{LockError, LockErrorKind, LockGuard, Release, RunLock};
 
 /// The lock of a run.
 #[derive(Debug)]
@@ -64,8 +64,7 @@ impl RunLocked {
                 Ok(Self { location, guard })
             }
             Err(NotTaken::Failed(error)) => {
-                let error = Error::from(error);
-                Err(Box::new(not_prepared(reporter, &error, None)))
+                Err(Box::new(not_taken(&lock.location(), error, reporter)))
             }
             Err(NotTaken::Interrupted(signal)) => {
                 let message = format!("{} came before the lock was taken", name_of(signal));
@@ -102,21 +101,43 @@ impl RunLocked {
             }
         };
         match loss {
-            Some(message) => under_lost_lock(result, message),
+            Some(loss) => under_lost_lock(result, format!("{location}: {loss}")),
             None => result,
         }
     }
 }
 
+/// Returns the result of a run whose lock was not to be had. Of what is wrong with
+/// the lock itself it says that it is about the lock.
+fn not_taken(location: &str, error: LockError, reporter: &Reporter) -> RunResult {
+    let is_held = matches!(error.kind(), LockErrorKind::Held | LockErrorKind::Broken);
+    let mut result = not_prepared(reporter, &Error::from(error), None);
+    if !is_held {
+        let reason = result.message.take().unwrap_or_default();
+        result.message = Some(format!("the lock {location} cannot be taken: {reason}"));
+    }
+    // A place that is not fit for a lock is for its owner to see to.
+    if result.outcome == Outcome::Error {
+        result.outcome = Outcome::NotPrepared;
+        result.kind = Some("lock_unusable");
+    }
+    result
+}
+
 fn under_lost_lock(mut result: RunResult, message: String) -> RunResult {
     let had_held = result.prepare_ms.is_some();
+    let lost = LockErrorKind::Lost.error_kind().as_str();
+    if result.kind == Some(lost) {
+        // The hold only knows that it was lost, the lock also why.
+        return result.because(lost, message);
+    }
     let is_worse = matches!(
         result.outcome,
         Outcome::Ok | Outcome::Cancelled | Outcome::CommandFailed
     );
     if had_held && is_worse {
         result.outcome = Outcome::HoldLost;
-        return result.because(LockErrorKind::Lost.error_kind().as_str(), message);
+        return result.because(lost, message);
     }
     result.remarks.push(message);
     result

@@ -160,7 +160,7 @@ impl StorageLock {
         for (member, meta) in members(&self.shelf, &self.family).await? {
             let identified = identify(&self.shelf, member, &meta, true).await?;
             if let Some((holder, _)) = identified
-                && holder.id == id
+                && is_id_of(&holder.id, id)
             {
                 self.shelf.delete_once(&meta.location).await?;
                 // The lock itself tells more than an announcement.
@@ -172,6 +172,11 @@ impl StorageLock {
             LockError::new(LockErrorKind::NotThatHolder, message)
         })
     }
+}
+
+/// Returns whether `given` is this id, in any of the forms in which tools write it.
+fn is_id_of(id: &str, given: &str) -> bool {
+    id == given || TxnId::parse(given).is_some_and(|given| TxnId::parse(id) == Some(given))
 }
 
 impl RunLock for StorageLock {
