@@ -114,6 +114,18 @@ impl Lease {
         self.last_sent.map(|sent| sent + config.renew_every())
     }
 
+    /// Returns whether a renewal that leaves now is late: well after it was due, and
+    /// with less than the margin left. With a short lease that little is left as a
+    /// rule, and what the store leaves unanswered makes no renewal late.
+    pub(super) fn is_late(&self, config: &Config, now: Timestamp) -> bool {
+        let (Some(until), Some(due)) = (self.trusted_until(config), self.renewal_due(config))
+        else {
+            return false;
+        };
+        until.saturating_duration_since(now) < config.margin
+            && now.saturating_duration_since(due) > config.renew_every() / 2
+    }
+
     /// Returns whether a renewal with the number `mark` or a later one was
     /// answered 'valid'. Numbers tell what came first even at one instant.
     pub(super) fn is_renewed_since(&self, mark: RequestId) -> bool {

@@ -61,7 +61,8 @@ pub enum Notice {
         /// What is being waited for: counters and a bounded sample, no keys.
         summary: String,
     },
-    /// A renewal was handed out when less than the margin was left.
+    /// A renewal was handed out well after it was due, when less than the margin
+    /// was left.
     LateRenewal {
         /// The store.
         store_id: StoreId,

@@ -83,9 +83,7 @@ impl Session {
             book.first_of_run = core.note_leased(id);
             core.suspended_at.get_or_insert(core.now);
         }
-        if let Some(until) = book.lease.trusted_until(&core.config)
-            && until.saturating_duration_since(core.now) < core.config.margin
-        {
+        if book.lease.is_late(&core.config, core.now) {
             core.notify(Notice::LateRenewal { store_id: id });
         }
         book.lease.note_sent(request, core.now);

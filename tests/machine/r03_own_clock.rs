@@ -244,6 +244,30 @@ fn r03_a_renewal_with_less_than_the_margin_left_is_reported() {
     assert_eq!(late(&bench), 3);
 }
 
+/// With a short lease, or a large margin, little is left at every renewal; and a store
+/// that does not answer makes none late.
+#[test]
+fn r03_a_renewal_in_time_is_never_called_late() {
+    for (lease, margin) in [(5, 2), (6, 3), (120, 60), (120, 2)] {
+        for is_silent in [false, true] {
+            let mut bench = Bench::with(3, 6, |config| {
+                config.lease = secs(lease);
+                config.margin = secs(margin);
+            });
+            bench.run_to(PhaseName::Hold);
+            if is_silent {
+                bench.when(is_renewal, || Act::Never);
+                bench.run_to_end();
+            } else {
+                bench.run_for(secs(2 * lease));
+                assert_eq!(bench.phase(), PhaseName::Hold);
+            }
+            let is_late = |(_, notice): (_, &Notice)| matches!(notice, Notice::LateRenewal { .. });
+            assert!(!bench.notices().any(is_late), "{lease} s, {margin} s");
+        }
+    }
+}
+
 #[test]
 fn r03_a_lease_that_cannot_work_is_a_configuration_error() {
     let now = Timestamp::ZERO;
