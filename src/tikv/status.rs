@@ -105,6 +105,8 @@ fn classify(seen: Seen<'_>, place: Place) -> FailureKind {
         }
         Code::Unimplemented | Code::Internal | Code::Unknown if not_grpc => Kind::WrongService,
         Code::Unimplemented if place == Place::Pd => Kind::WrongService,
+        // So do servers in Go speak, such as PD; an old store just says the code.
+        Code::Unimplemented if says("unknown service") => Kind::WrongService,
         Code::Unimplemented => Kind::Unsupported,
         Code::Internal if is_raftstore_v2(seen.words) => Kind::Unsupported,
         Code::Internal if says("failed to decode Protobuf message") => Kind::Malformed,
@@ -273,6 +275,7 @@ mod tests {
             (SERVER, Code::Unimplemented, "", listing, Kind::Unsupported),
             (SERVER, Code::Unimplemented, "", read, Kind::Unsupported),
             (SERVER, Code::Unimplemented, "unknown service pdpb.PD", pd, Kind::WrongService),
+            (SERVER, Code::Unimplemented, "unknown service backup.Backup", any, Kind::WrongService),
             (SERVER, Code::Unimplemented, "unknown method GetMinTS", newer, Kind::Unsupported),
             (SERVER, Code::Unimplemented, "grpc-status header missing, mapped from HTTP status code 404", any, Kind::WrongService),
             (SERVER, Code::Internal, "broadcast_check_pending_admin not implemented; note: Raftstore V2 doesn't support snapshot backup yet.", listing, Kind::Unsupported),

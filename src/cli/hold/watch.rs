@@ -85,18 +85,19 @@ fn tell_notice(reporter: &Reporter, notice: Notice) {
             reporter.emit(Event::ForeignLease { store: store_id.0 });
         }
         Notice::HoldLost(error) => reporter.hold_lost(&error),
-        Notice::AttemptFailed { attempt, cause } => reporter.tell(&format!(
+        // The driver warns of these three in the logs, in every format.
+        Notice::AttemptFailed { attempt, cause } => reporter.note(format!(
             "attempt {attempt} is over, another one follows: {}",
             reporter.message(&cause)
         )),
-        Notice::StillWaiting { summary } => reporter.tell(&format!("still waiting: {summary}")),
-        Notice::LateRenewal { store_id } => reporter.tell(&format!(
+        Notice::LateRenewal { store_id } => reporter.note(format!(
             "a renewal of store {store_id} left late; is this machine overloaded?"
         )),
-        Notice::HoldHalfway => reporter.tell(
+        Notice::HoldHalfway => reporter.note(
             "half of --hold-timeout has passed; a hold should be short, since stores hold back \
              splits and log compaction meanwhile",
         ),
+        Notice::StillWaiting { summary } => reporter.tell(&format!("still waiting: {summary}")),
         // The hold is told with its timestamp, the end with the result.
         Notice::Held(_) | Notice::Closed(_) => {}
     }
