@@ -167,9 +167,8 @@ fn r11_a_learner_on_an_unlisted_store_is_no_reason() {
     );
 }
 
-#[test]
-fn r11_a_claim_without_a_peer_there_is_a_wrong_store_behind_the_address() {
-    let mut bench = Bench::new();
+/// From now on the listing of store 2 has a region without a peer on it.
+fn put_another_store_behind_2(bench: &mut Bench) {
     bench.on(|ask| {
         if !(ask.is_claims() && ask.at(2)) {
             return None;
@@ -178,6 +177,12 @@ fn r11_a_claim_without_a_peer_there_is_a_wrong_store_behind_the_address() {
         claims[0].region.peers.retain(|peer| peer.store_id.0 != 2);
         Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
     });
+}
+
+#[test]
+fn r11_a_claim_without_a_peer_there_is_a_wrong_store_behind_the_address() {
+    let mut bench = Bench::new();
+    put_another_store_behind_2(&mut bench);
     let error = failed(&bench.run_to_end(), ErrorKind::WrongService);
     assert_eq!(error.store_id(), Some(StoreId(2)));
     assert!(error.to_string().contains("store-2:20160"), "{error}");
@@ -188,14 +193,7 @@ fn r11_a_claim_without_a_peer_there_is_a_wrong_store_behind_the_address() {
 fn r11_a_wrong_store_behind_the_address_is_seen_later_too() {
     let mut bench = Bench::new();
     bench.run_to(PhaseName::WaitApply);
-    bench.on(|ask| {
-        if !(ask.is_claims() && ask.at(2)) {
-            return None;
-        }
-        let mut claims = Cluster::new(3, 6).claims_of(StoreId(2));
-        claims[0].region.peers.retain(|peer| peer.store_id.0 != 2);
-        Some(Act::Say(vec![(ms(1), ask.claims(claims, true))]))
-    });
+    put_another_store_behind_2(&mut bench);
     let error = failed(&bench.run_to_end(), ErrorKind::WrongService);
     assert_eq!(error.store_id(), Some(StoreId(2)));
     assert_eq!(bench.count(Ask::is_finish), 3);

@@ -104,7 +104,7 @@ impl Faulty {
             (_, Conditions::Refused | Conditions::OnlyCreate) => {
                 return Err(Error::NotImplemented {
                     operation: format!("a condition, update: {is_update}"),
-                    implementer: self.to_string(),
+                    implementer: "Faulty".to_owned(),
                 });
             }
         }
@@ -175,75 +175,20 @@ impl fmt::Debug for Faulty {
     }
 }
 
-impl fmt::Display for Faulty {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Faulty")
-    }
-}
-
 fn name_of(mode: &PutMode, at: &Path) -> String {
     let verb = match mode {
         PutMode::Create => "create",
         PutMode::Update(_) => "update",
         PutMode::Overwrite => "overwrite",
     };
-    let what = if at.as_ref().contains(".INTENT.") {
+    format!("{verb} {}", what_is(at))
+}
+
+fn what_is(at: &Path) -> &'static str {
+    if at.as_ref().contains(".INTENT.") {
         "intent"
     } else {
         "lock"
-    };
-    format!("{verb} {what}")
-}
-
-#[async_trait]
-impl ObjectStore for Faulty {
-    async fn put_opts(
-        &self,
-        at: &Path,
-        payload: PutPayload,
-        opts: PutOptions,
-    ) -> Result<PutResult> {
-        let name = name_of(&opts.mode, at);
-        self.meet(&name, || self.write(at, payload.clone(), opts.clone()))
-            .await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        at: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(at, opts).await
-    }
-
-    async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
-        let get = || self.inner.get_opts(at, options.clone());
-        let mut result = self.meet("read", get).await?;
-        result.meta = self.dated(result.meta);
-        Ok(result)
-    }
-
-    fn delete_stream(
-        &self,
-        _locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
-        unreachable!("see the wrapper")
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        let list = || self.inner.list_with_delimiter(prefix);
-        let mut result = self.meet("list", list).await?;
-        let objects = std::mem::take(&mut result.objects);
-        result.objects = objects.into_iter().map(|meta| self.dated(meta)).collect();
-        Ok(result)
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
     }
 }
 
@@ -265,7 +210,10 @@ impl ObjectStore for Shared {
         payload: PutPayload,
         opts: PutOptions,
     ) -> Result<PutResult> {
-        self.0.put_opts(at, payload, opts).await
+        let store = &self.0;
+        let name = name_of(&opts.mode, at);
+        let write = || store.write(at, payload.clone(), opts.clone());
+        store.meet(&name, write).await
     }
 
     async fn put_multipart_opts(
@@ -273,11 +221,15 @@ impl ObjectStore for Shared {
         at: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.0.put_multipart_opts(at, opts).await
+        self.0.inner.put_multipart_opts(at, opts).await
     }
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
-        self.0.get_opts(at, options).await
+        let store = &self.0;
+        let get = || store.inner.get_opts(at, options.clone());
+        let mut result = store.meet("read", get).await?;
+        result.meta = store.dated(result.meta);
+        Ok(result)
     }
 
     fn delete_stream(
@@ -289,11 +241,6 @@ impl ObjectStore for Shared {
             let store = Arc::clone(&store);
             async move {
                 let location = location?;
-                let what = if location.as_ref().contains(".INTENT.") {
-                    "intent"
-                } else {
-                    "lock"
-                };
                 let delete = || async {
                     let one = futures_util::stream::iter([Ok(location.clone())]).boxed();
                     match store.inner.delete_stream(one).next().await {
@@ -301,7 +248,8 @@ impl ObjectStore for Shared {
                         _ => Ok(()),
                     }
                 };
-                store.meet(&format!("delete {what}"), delete).await?;
+                let name = format!("delete {}", what_is(&location));
+                store.meet(&name, delete).await?;
                 Ok(location)
             }
         };
@@ -309,15 +257,20 @@ impl ObjectStore for Shared {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.0.list(prefix)
+        self.0.inner.list(prefix)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.0.list_with_delimiter(prefix).await
+        let store = &self.0;
+        let list = || store.inner.list_with_delimiter(prefix);
+        let mut result = store.meet("list", list).await?;
+        let objects = std::mem::take(&mut result.objects);
+        result.objects = objects.into_iter().map(|meta| store.dated(meta)).collect();
+        Ok(result)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.0.copy_opts(from, to, options).await
+        self.0.inner.copy_opts(from, to, options).await
     }
 }
 
