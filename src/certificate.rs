@@ -36,9 +36,13 @@ impl CertificateFiles {
             .map_err(|wrong| format!("CA certificate file {}: {wrong}", self.ca.display()))?;
         if let Some((cert_path, key_path)) = &self.identity {
             let cert = read_certificates(cert_path, "client certificate")?;
-            let key = read(key_path, "private key")?;
+            let key = read_key(key_path)?;
             config = config.identity(Identity::from_pem(cert, key));
             try_out(&config).map_err(|wrong| {
+                let wrong = match wrong.contains("KeyMismatch") {
+                    true => "the key is not that of the certificate".to_owned(),
+                    false => wrong,
+                };
                 format!(
                     "client certificate {} and private key {}: {wrong}",
                     cert_path.display(),
@@ -55,12 +59,33 @@ fn read(path: &Path, what: &str) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("cannot read the {what} file {}: {error}", path.display()))
 }
 
+/// Reads a PEM file that has to hold a private key. The TLS library tells one
+/// that is encrypted from none at all as little as the kinds of keys that it takes.
+fn read_key(path: &Path) -> Result<Vec<u8>, String> {
+    let pem = read(path, "private key")?;
+    let path = path.display();
+    if !holds(&pem, b"PRIVATE KEY-----") {
+        return Err(format!(
+            "the private key file {path} holds no PEM private key"
+        ));
+    }
+    if holds(&pem, b"ENCRYPTED") {
+        return Err(format!(
+            "the private key file {path} is encrypted; a key without a passphrase is needed"
+        ));
+    }
+    Ok(pem)
+}
+
+fn holds(pem: &[u8], part: &[u8]) -> bool {
+    pem.windows(part.len()).any(|window| window == part)
+}
+
 /// Reads a PEM file that has to hold a certificate. One without any would be
 /// taken for an empty list and trust nobody, which shows much later.
 fn read_certificates(path: &Path, what: &str) -> Result<Vec<u8>, String> {
-    const HEAD: &[u8] = b"-----BEGIN CERTIFICATE-----";
     let pem = read(path, what)?;
-    if pem.windows(HEAD.len()).any(|window| window == HEAD) {
+    if holds(&pem, b"-----BEGIN CERTIFICATE-----") {
         return Ok(pem);
     }
     let path = path.display();

@@ -220,6 +220,10 @@ fn options_that_cannot_work_are_found_before_anything_is_dialed() {
     let missing = pki.client.path("missing").display().to_string();
     let garbled = write("garbled", &text.replacen("PRIVATE KEY", "PRIVATE CAT", 2));
     let other = write("other", &issue(&pki.ca, &["other"], "").key);
+    let sealed = write("sealed", &text.replace("PRIVATE", "ENCRYPTED PRIVATE"));
+    let no_key = format!("{garbled} holds no PEM private key");
+    let not_its_key = format!("{other}: the key is not that of the certificate");
+    let is_sealed = format!("{sealed} is encrypted");
     let directory = pki.client.path("").display().to_string();
     let https = format!("https://{pd}");
     let rows: Vec<(&str, Vec<&str>, &str)> = vec![
@@ -241,13 +245,18 @@ fn options_that_cannot_work_are_found_before_anything_is_dialed() {
         (
             &pd,
             vec!["--ca", ca, "--cert", cert, "--key", &garbled],
-            &garbled,
+            &no_key,
+        ),
+        (
+            &pd,
+            vec!["--ca", ca, "--cert", cert, "--key", &sealed],
+            &is_sealed,
         ),
         (&pd, vec!["--ca", ca, "--cert", cert, "--key", ca], ca),
         (
             &pd,
             vec!["--ca", ca, "--cert", cert, "--key", &other],
-            &other,
+            &not_its_key,
         ),
         (&pd, vec!["--ca", ca, "--cert", key, "--key", cert], key),
     ];
