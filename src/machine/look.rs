@@ -42,9 +42,7 @@ impl Asking {
         for request in self.listings.expire(core) {
             self.fail_listing(core, request);
         }
-        if !overdue.is_empty() {
-            self.finish_looks(core);
-        }
+        self.finish_those(core, overdue);
     }
 
     pub(super) fn look_timers(&self, core: &Core, timers: &mut Timers) {
@@ -146,7 +144,7 @@ impl Asking {
             return;
         }
         self.begin_listing(&start, stores, named);
-        self.finish_looks(core);
+        self.finish_those(core, vec![start]);
     }
 
     /// Returns whether a listing has brought since PD was asked whom to ask
@@ -221,7 +219,7 @@ impl Asking {
         };
         if core.judge_pd(failure) {
             self.list_all(&start);
-            self.finish_looks(core);
+            self.finish_those(core, vec![start]);
         }
     }
 
@@ -288,41 +286,48 @@ impl Asking {
         }
     }
 
-    /// Ends the looks whose listings are all there. One that is widened can be
-    /// over at once.
+    /// Ends the looks whose listings are all there.
     pub(super) fn finish_looks(&mut self, core: &mut Core) {
-        while self.finish_some(core) {}
+        let listing = self.retry.listing();
+        let starts = listing.map(|entry| entry.range.start().clone()).collect();
+        self.finish_those(core, starts);
     }
 
-    /// Returns whether there were any.
-    fn finish_some(&mut self, core: &mut Core) -> bool {
-        let listings = &self.listings;
-        let is_finished = |entry: &&Entry| match &entry.state {
-            EntryState::Listing { mark, stores, .. } => stores
-                .iter()
-                .all(|store| listings.is_complete_since(*store, *mark)),
-            _ => false,
-        };
-        let finished = self.retry.listing().filter(is_finished);
-        let starts: Vec<Key> = finished.map(|entry| entry.range.start().clone()).collect();
-        for start in &starts {
-            if let Some(entry) = self.retry.remove(start) {
-                self.finish_look(core, entry);
+    /// Likewise, but only those that begin at these keys.
+    fn finish_those(&mut self, core: &mut Core, mut starts: Vec<Key>) {
+        // In key order.
+        starts.reverse();
+        while let Some(start) = starts.pop() {
+            if self.has_all_listings(&start)
+                && let Some(entry) = self.retry.remove(&start)
+            {
+                // One that is widened can be over at once.
+                starts.extend(self.finish_look(core, entry));
             }
         }
-        !starts.is_empty()
+    }
+
+    fn has_all_listings(&self, start: &Key) -> bool {
+        match self.retry.get(start).map(|entry| &entry.state) {
+            Some(EntryState::Listing { mark, stores, .. }) => stores
+                .iter()
+                .all(|store| self.listings.is_complete_since(*store, *mark)),
+            _ => false,
+        }
     }
 
     /// Asks whoever claims the range. What nobody claims is looked for at all
-    /// stores, and has failed again if that was done.
-    fn finish_look(&mut self, core: &mut Core, entry: Entry) {
+    /// stores, and has failed again if that was done. Returns where what is
+    /// looked for at all stores begins.
+    fn finish_look(&mut self, core: &mut Core, entry: Entry) -> Vec<Key> {
+        let mut widened = Vec::new();
         let EntryState::Listing {
             mark,
             stores,
             named,
         } = entry.state.clone()
         else {
-            return;
+            return widened;
         };
         let is_whole = self.shelves.keys().all(|store| stores.contains(store));
         for part in self.proven.gaps(&entry.range).collect::<Vec<_>>() {
@@ -334,10 +339,12 @@ impl Asking {
                 if is_whole {
                     self.fail_again(core, &rest, &entry);
                 } else {
+                    widened.push(rest.start().clone());
                     self.widen(mark, &named, rest, &entry);
                 }
             }
         }
+        widened
     }
 
     /// Nobody is asked for `range` after a look: nobody claims it, or who does has

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use super::RequestId;
@@ -7,10 +8,16 @@ use crate::region::{RegionId, StoreId};
 use crate::time::Timestamp;
 
 /// The leader reads in flight, batch by batch.
+///
+/// A store works through what it was sent more or less in order, so a batch is
+/// not late while it, or one that was sent to the same store before it, makes
+/// progress: a store that is merely slow would otherwise be asked for ever for
+/// what it is about to answer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Reads {
     batches: BTreeMap<RequestId, ReadBatch>,
-    /// The batches by the time of their last progress.
+    /// The batches by the time of their last progress, or of what counted as such
+    /// when it was looked at last.
     by_progress: BTreeSet<(Timestamp, RequestId)>,
 }
 
@@ -63,14 +70,42 @@ impl Reads {
         let Some(batch) = self.batches.get_mut(&request) else {
             return;
         };
-        self.by_progress.remove(&(batch.progress, request));
         batch.left.remove(&id);
-        if batch.left.is_empty() {
-            self.batches.remove(&request);
-        } else {
-            batch.progress = now;
-            self.by_progress.insert((now, request));
+        if !batch.left.is_empty() {
+            self.note_progress(request, now);
+            return;
         }
+        let store_id = batch.store_id;
+        self.take(request);
+        // Its turn has come.
+        if let Some(next) = self.next_at(store_id, request) {
+            self.note_progress(next, now);
+        }
+    }
+
+    fn note_progress(&mut self, request: RequestId, at: Timestamp) {
+        if let Some(batch) = self.batches.get_mut(&request) {
+            self.by_progress.remove(&(batch.progress, request));
+            batch.progress = batch.progress.max(at);
+            self.by_progress.insert((batch.progress, request));
+        }
+    }
+
+    /// Returns the batch that was sent to a store next after another one.
+    fn next_at(&self, store_id: StoreId, after: RequestId) -> Option<RequestId> {
+        let later = (Bound::Excluded(after), Bound::Unbounded);
+        let mut later = self.batches.range(later);
+        let next = later.find(|(_, batch)| batch.store_id == store_id)?;
+        Some(*next.0)
+    }
+
+    /// Returns when a batch, or one that was sent to the same store before it,
+    /// made progress last.
+    fn store_progress(&self, request: RequestId) -> Option<Timestamp> {
+        let store_id = self.store_of(request)?;
+        let up_to = self.batches.range(..=request).map(|(_, batch)| batch);
+        let there = up_to.filter(|batch| batch.store_id == store_id);
+        there.map(|batch| batch.progress).max()
     }
 
     /// Takes a batch out of flight.
@@ -80,13 +115,22 @@ impl Reads {
         Some(batch)
     }
 
-    /// Returns the batches that have been without progress for `timeout`.
-    pub(super) fn overdue(&self, timeout: Duration, now: Timestamp) -> Vec<RequestId> {
-        self.by_progress
-            .iter()
+    /// Returns the batches that are late: without progress for `timeout`, as all
+    /// are that were sent to the same store before them.
+    pub(super) fn overdue(&mut self, timeout: Duration, now: Timestamp) -> Vec<RequestId> {
+        let mut overdue = Vec::new();
+        let quiet = self.by_progress.iter();
+        let quiet: Vec<_> = quiet
             .take_while(|(progress, _)| *progress + timeout <= now)
             .map(|(_, request)| *request)
-            .collect()
+            .collect();
+        for request in quiet {
+            match self.store_progress(request) {
+                Some(progress) if progress + timeout > now => self.note_progress(request, progress),
+                _ => overdue.push(request),
+            }
+        }
+        overdue
     }
 
     pub(super) fn normalize(&mut self, to: &mut Normalizer) {
@@ -107,9 +151,77 @@ impl Reads {
         }
     }
 
-    /// Returns the batch that is overdue next, and since when it has made no
+    /// Returns the batch that may be overdue next, and since when it has made no
     /// progress.
     pub(super) fn oldest(&self) -> Option<(Timestamp, RequestId)> {
         self.by_progress.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn sent(batches: &[(u64, u64)]) -> Reads {
+        let mut reads = Reads::default();
+        for (number, store) in batches {
+            let regions = [1, 2].map(|region| RegionId(number * 10 + region));
+            let store = StoreId(*store);
+            reads.begin(RequestId(*number), store, regions.into_iter(), at(0));
+        }
+        reads
+    }
+
+    fn answer(reads: &mut Reads, region: u64, secs: u64) {
+        reads.end_one(RequestId(region / 10), RegionId(region), at(secs));
+    }
+
+    fn overdue(reads: &mut Reads, secs: u64) -> Vec<u64> {
+        let overdue = reads.overdue(TIMEOUT, at(secs));
+        overdue.into_iter().map(|request| request.0).collect()
+    }
+
+    #[test]
+    fn a_batch_is_late_once_nothing_before_it_at_its_store_moves() {
+        // What the store is about to answer is not late.
+        let mut reads = sent(&[(1, 1), (2, 1), (3, 2)]);
+        answer(&mut reads, 11, 4);
+        assert_eq!(overdue(&mut reads, 4), [0; 0]);
+        assert_eq!(overdue(&mut reads, 5), [3]);
+        assert_eq!(overdue(&mut reads, 8), [3]);
+        assert_eq!(overdue(&mut reads, 9), [3, 1, 2]);
+    }
+
+    #[test]
+    fn the_turn_of_a_batch_comes_when_the_one_before_is_answered() {
+        let mut reads = sent(&[(1, 1), (2, 1)]);
+        answer(&mut reads, 11, 3);
+        answer(&mut reads, 12, 7);
+        assert_eq!(overdue(&mut reads, 11), [0; 0]);
+        assert_eq!(overdue(&mut reads, 12), [2]);
+    }
+
+    #[test]
+    fn what_is_answered_behind_a_batch_does_not_excuse_it() {
+        let mut reads = sent(&[(1, 1), (2, 1)]);
+        answer(&mut reads, 21, 4);
+        assert_eq!(overdue(&mut reads, 5), [1]);
+        answer(&mut reads, 22, 4);
+        assert_eq!(overdue(&mut reads, 5), [1]);
+    }
+
+    #[test]
+    fn the_next_deadline_is_never_later_than_the_true_one() {
+        let mut reads = sent(&[(1, 1), (2, 1)]);
+        answer(&mut reads, 11, 4);
+        assert_eq!(reads.oldest(), Some((at(0), RequestId(2))));
+        assert_eq!(overdue(&mut reads, 5), [0; 0]);
+        assert_eq!(reads.oldest(), Some((at(4), RequestId(1))));
     }
 }

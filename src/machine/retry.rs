@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::RequestId;
 use super::entry::{Asked, Entry, EntryState, Setbacks};
@@ -18,6 +19,8 @@ pub(super) struct RetryBook {
     /// that nobody has to look at all of them.
     armed: BTreeSet<(Timestamp, Key)>,
     queued: BTreeSet<Key>,
+    /// Those of the queued ones that came since neighbors were joined.
+    unjoined: BTreeSet<Key>,
     scanning: BTreeMap<RequestId, Key>,
     listing: BTreeSet<Key>,
 }
@@ -72,6 +75,7 @@ impl RetryBook {
             }
             EntryState::Queued { .. } => {
                 self.queued.insert(start.clone());
+                self.unjoined.insert(start.clone());
             }
             EntryState::Scanning { request, .. } => {
                 self.scanning.insert(*request, start.clone());
@@ -121,22 +125,47 @@ impl RetryBook {
     /// Makes one entry of neighbors that are queued, so that what failed together
     /// is looked at together.
     pub(super) fn join_queued(&mut self) {
-        if self.queued.len() < 2 {
+        // In key order, so that what lies before is joined already.
+        while let Some(start) = self.unjoined.pop_first() {
+            self.join_neighbors(start);
+        }
+    }
+
+    /// Joins a queued entry with the one before it and those behind it.
+    fn join_neighbors(&mut self, start: Key) {
+        if !self.queued.contains(&start) {
             return;
         }
-        let mut joined: Vec<Entry> = Vec::new();
-        for start in self.queued.clone() {
-            let Some(entry) = self.remove(&start) else {
-                continue;
+        let before = self.queued.range(..&start).next_back().cloned();
+        let mut first = start;
+        if let Some(before) = before
+            && self.join(&before, &first)
+        {
+            first = before;
+        }
+        loop {
+            let from = (Bound::Excluded(&first), Bound::Unbounded);
+            let Some(next) = self.queued.range(from).next().cloned() else {
+                return;
             };
-            match joined.last_mut() {
-                Some(last) if last.touches(&entry) => last.join(entry),
-                _ => joined.push(entry),
+            if !self.join(&first, &next) {
+                return;
             }
         }
-        for entry in joined {
-            self.insert(entry);
+    }
+
+    /// Joins two entries if they touch. Returns whether they do.
+    fn join(&mut self, one: &Key, next: &Key) -> bool {
+        let touch = match (self.entries.get(one), self.entries.get(next)) {
+            (Some(one), Some(next)) => one.touches(next),
+            _ => false,
+        };
+        if touch && let Some(next) = self.remove(next) {
+            if let Some(one) = self.entries.get_mut(one) {
+                one.join(next);
+            }
         }
+        touch
     }
 
     /// Notes what failed with all entries that overlap `range`.
@@ -339,6 +368,8 @@ impl RetryBook {
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::region::{RegionEpoch, RegionId, StoreId};
 
@@ -453,6 +484,36 @@ mod tests {
             book.join_queued();
             let joined = book.remove(&Key::from(&[1])).expect("joined");
             assert!(joined.is_stale && joined.is_slow, "{first}");
+        }
+    }
+
+    proptest! {
+        /// Whatever order they come in, and whenever neighbors are joined.
+        #[test]
+        fn joined_a_few_at_a_time_or_all_at_once_is_the_same(
+            parts in Just((1..9).collect::<Vec<u8>>()).prop_shuffle(),
+            tries in prop::collection::vec(1_u32..3, 9),
+            joins in prop::collection::vec(any::<bool>(), 8),
+        ) {
+            let all = parts.iter().map(|at| {
+                entry(*at, *at + 1, tries[usize::from(*at)], queued(5))
+            });
+            let mut at_once = book(all.clone());
+            at_once.join_queued();
+            let mut bit_by_bit = RetryBook::default();
+            for (entry, join) in all.zip(joins) {
+                bit_by_bit.insert(entry);
+                if join {
+                    bit_by_bit.join_queued();
+                }
+            }
+            bit_by_bit.join_queued();
+            bit_by_bit.check().expect("sound");
+            prop_assert_eq!(&at_once, &bit_by_bit);
+            let touching = bit_by_bit.iter().zip(bit_by_bit.iter().skip(1));
+            for (one, next) in touching {
+                prop_assert!(!one.touches(next));
+            }
         }
     }
 
