@@ -10,7 +10,7 @@ use super::policy::Place;
 use super::reads::Reads;
 use super::retry::RetryBook;
 use super::session::Session;
-use super::shelf::{Shelf, Slot, TaskState, Tiling, sweep};
+use super::shelf::{Shelf, Shelves, Slot, TaskState, Tiling, sweep};
 use super::straggler::Stragglers;
 use super::{Proof, RequestId};
 use crate::error::{Error, ErrorKind, Failure, FailureKind};
@@ -23,7 +23,7 @@ const BUSY_MAX: Duration = Duration::from_secs(60);
 /// What is known of the regions in this attempt, and what is proven.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Asking {
-    pub(super) shelves: BTreeMap<StoreId, Shelf>,
+    pub(super) shelves: Shelves,
     /// The union of the proven ranges (rule R12).
     pub(super) proven: KeyRangeSet,
     pub(super) retry: RetryBook,
@@ -47,7 +47,7 @@ pub(super) struct Asking {
 impl Asking {
     pub(super) fn new(shelves: BTreeMap<StoreId, Shelf>) -> Self {
         Self {
-            shelves,
+            shelves: Shelves::new(shelves),
             ..Self::default()
         }
     }
@@ -151,7 +151,7 @@ impl Asking {
     ) {
         let removed = self
             .shelves
-            .get_mut(&store)
+            .get_mut(store)
             .and_then(|shelf| shelf.remove(id));
         if let Some((task, range)) = removed {
             let text = format!("region {id} at store {store}: {cause}");
@@ -176,7 +176,7 @@ impl Asking {
         target: Option<(RegionId, crate::region::RegionEpoch)>,
         result: Result<(), RegionError>,
     ) {
-        let Some(shelf) = self.shelves.get_mut(&store.id) else {
+        let Some(shelf) = self.shelves.get_mut(store.id) else {
             core.ignore();
             return;
         };
@@ -212,7 +212,7 @@ impl Asking {
     }
 
     fn wait_confirmed(&mut self, core: &mut Core, store: StoreId, slot: Slot) {
-        let Some(shelf) = self.shelves.get_mut(&store) else {
+        let Some(shelf) = self.shelves.get_mut(store) else {
             return;
         };
         if self.proven.covers(&shelf.range(slot)) {
@@ -261,7 +261,7 @@ impl Asking {
         };
         match &answer.result {
             Ok(()) => {
-                if let Some(shelf) = self.shelves.get_mut(&store_id) {
+                if let Some(shelf) = self.shelves.get_mut(store_id) {
                     shelf.end_read(task.slot);
                 }
                 self.prove(core, store_id, task.slot);
@@ -276,7 +276,7 @@ impl Asking {
 
     /// Takes in a proof.
     fn prove(&mut self, core: &mut Core, store: StoreId, slot: Slot) {
-        let Some(shelf) = self.shelves.get_mut(&store) else {
+        let Some(shelf) = self.shelves.get_mut(store) else {
             return;
         };
         let Some(task) = shelf.task(slot) else {
@@ -376,6 +376,18 @@ impl Asking {
             .values()
             .map(|shelf| u64::from(shelf.waits) + u64::from(shelf.reads))
             .sum()
+    }
+
+    /// Returns what is in flight, but counts no further than it has to.
+    pub(super) fn in_flight_up_to(&self, enough: u64) -> u64 {
+        let mut found = 0;
+        for shelf in self.shelves.values() {
+            if found >= enough {
+                break;
+            }
+            found += u64::from(shelf.waits) + u64::from(shelf.reads);
+        }
+        found
     }
 
     pub(super) fn region_count(&self) -> u64 {

@@ -44,7 +44,7 @@ impl Asking {
         for claim in self.close_listing(core, store_id, request).1 {
             self.apply_claim(session, store_id, &claim);
         }
-        if let Some(shelf) = self.shelves.get_mut(&store_id) {
+        if let Some(shelf) = self.shelves.get_mut(store_id) {
             for gone in shelf.unlisted() {
                 shelf.remove(gone.id);
             }
@@ -64,11 +64,7 @@ impl Asking {
         if has_stranger {
             self.store_list_wanted = Some(core.mark());
         }
-        let news = self
-            .shelves
-            .entry(store_id)
-            .or_default()
-            .end_listing(request);
+        let news = self.shelves.of(store_id).end_listing(request);
         // Of a region that was named twice the last word counts.
         let kept: BTreeMap<RegionId, Claim> = kept
             .into_iter()
@@ -109,7 +105,7 @@ impl Asking {
         let Some(book) = session.stores.get(&store_id) else {
             return;
         };
-        let shelf = self.shelves.entry(store_id).or_default();
+        let shelf = self.shelves.of(store_id);
         for claim in claims {
             let Some(peer) = claim.region.peer_on(store_id) else {
                 core.stop(Stop::Fail(wrong_store(&book.store, &claim.region)));
@@ -155,7 +151,7 @@ impl Asking {
             self.fail_gone(core, &before, "the region has changed", look);
         }
         self.drop_unclaimed(core, store_id);
-        if let Some(shelf) = self.shelves.get_mut(&store_id) {
+        if let Some(shelf) = self.shelves.get_mut(store_id) {
             shelf.tidy();
         }
     }
@@ -163,7 +159,7 @@ impl Asking {
     /// Lets regions that are new on their shelf be asked, in key order, unless
     /// that very thing failed and its backoff runs.
     fn ask_news(&mut self, core: &mut Core, store_id: StoreId, mut news: Vec<Slot>) {
-        let Some(shelf) = self.shelves.get_mut(&store_id) else {
+        let Some(shelf) = self.shelves.get_mut(store_id) else {
             return;
         };
         if core.config.proof != Proof::Read {
@@ -196,7 +192,7 @@ impl Asking {
             .peer_on(store_id)
             .map_or(PeerId(0), |peer| peer.id);
         let is_clean = !claim.has_pending_admin && stranger(session, &claim.region).is_none();
-        let shelf = self.shelves.entry(store_id).or_default();
+        let shelf = self.shelves.of(store_id);
         if let Some(slot) = shelf.matching(claim) {
             shelf.claim(slot, peer_id, is_clean);
             return None;
@@ -248,12 +244,12 @@ impl Asking {
 
     /// Drops what the store claims no more, save what is in flight or proven.
     fn drop_unclaimed(&mut self, core: &mut Core, store_id: StoreId) {
-        let Some(shelf) = self.shelves.get_mut(&store_id) else {
+        let Some(shelf) = self.shelves.get_mut(store_id) else {
             return;
         };
         for gone in shelf.unlisted() {
             let in_flight = matches!(gone.state, TaskState::Waiting | TaskState::Reading);
-            if !in_flight && let Some(shelf) = self.shelves.get_mut(&store_id) {
+            if !in_flight && let Some(shelf) = self.shelves.get_mut(store_id) {
                 shelf.remove(gone.id);
             }
             if gone.state != TaskState::Idle {

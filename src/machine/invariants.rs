@@ -12,10 +12,12 @@ impl Machine {
     /// A sentence that says which invariant is broken, and where.
     pub fn check_invariants(&self) -> Result<(), String> {
         time_is_used_up(self)?;
+        if let Some(session) = self.phase.session() {
+            session.check(&self.core)?;
+        }
         if let Some(asking) = self.phase.asking() {
-            for (store, shelf) in &asking.shelves {
-                shelf.check(*store, self.core.config.window)?;
-            }
+            asking.shelves.check(self.core.config.window)?;
+            asking.listings.check()?;
             asking.retry.check()?;
         }
         match &self.phase {
@@ -57,7 +59,7 @@ fn time_is_used_up(machine: &Machine) -> Result<(), String> {
 /// Whatever counts as proven is in the union (R12).
 fn proofs_are_covered(asking: &Asking) -> Result<(), String> {
     let mut proven = 0;
-    for (store, shelf) in &asking.shelves {
+    for (store, shelf) in asking.shelves.iter() {
         for task in shelf.iter() {
             if task.state != super::shelf::TaskState::Proven {
                 continue;

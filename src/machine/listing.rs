@@ -15,7 +15,12 @@ const STRANGERS_MAX: usize = 8;
 /// The listings of the stores' claims: at most one at a time per store, and no
 /// more than half of the time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Listings(BTreeMap<StoreId, Listing>);
+pub(super) struct Listings {
+    by_store: BTreeMap<StoreId, Listing>,
+    /// The stores whose listing is wanted or under way; may hold others until
+    /// the next start. Most inputs find none.
+    busy: BTreeSet<StoreId>,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Listing {
@@ -43,7 +48,15 @@ impl Listing {
             .is_some_and(|mark| self.completed.is_none_or(|number| number < mark))
     }
 
+<<<<<<< HEAD
     fn take_kept(&mut self) -> Vec<Claim> {
+=======
+    fn is_busy(&self) -> bool {
+        self.is_wanted() || !self.call.is_idle()
+    }
+
+    fn take_kept(&mut self) -> (Vec<Claim>, bool) {
+>>>>>>> a448513 (Let an input cost what the stores it concerns cost)
         self.kept_ids.clear();
         std::mem::take(&mut self.kept)
     }
@@ -52,19 +65,21 @@ impl Listing {
 impl Listings {
     /// Wants a listing of `store` with the number `mark` or a later one.
     pub(super) fn want(&mut self, store: StoreId, mark: RequestId) {
-        let listing = self.0.entry(store).or_default();
+        self.busy.insert(store);
+        let listing = self.by_store.entry(store).or_default();
         listing.wanted = listing.wanted.max(Some(mark));
     }
 
     /// Likewise, for looks.
     pub(super) fn want_for_look(&mut self, store: StoreId, mark: RequestId) {
-        let listing = self.0.entry(store).or_default();
+        self.busy.insert(store);
+        let listing = self.by_store.entry(store).or_default();
         listing.wanted_for_looks = listing.wanted_for_looks.max(Some(mark));
     }
 
     /// Wants no listings for looks any more.
     pub(super) fn forget_looks(&mut self) {
-        for listing in self.0.values_mut() {
+        for listing in self.busy_mut() {
             listing.wanted_for_looks = None;
         }
     }
@@ -72,7 +87,7 @@ impl Listings {
     /// Returns whether a listing of `store` with the number `mark` or a later
     /// one is complete.
     pub(super) fn is_complete_since(&self, store: StoreId, mark: RequestId) -> bool {
-        self.0
+        self.by_store
             .get(&store)
             .and_then(|listing| listing.completed)
             .is_some_and(|number| number >= mark)
@@ -81,14 +96,24 @@ impl Listings {
     /// Starts what is wanted and may start; `at_once` waives the rest between
     /// two listings.
     pub(super) fn start(&mut self, core: &mut Core, session: &Session, at_once: bool) {
-        for (id, listing) in &mut self.0 {
-            let Some(book) = session.stores.get(id) else {
-                continue;
+        let by_store = &mut self.by_store;
+        self.busy.retain(|id| {
+            let Some(listing) = by_store.get_mut(id) else {
+                return false;
             };
             let rests = !at_once && listing.not_before.is_some_and(|at| at > core.now);
-            if !listing.is_wanted() || !listing.call.is_idle() || rests {
-                continue;
+            if listing.is_wanted()
+                && listing.call.is_idle()
+                && !rests
+                && let Some(book) = session.stores.get(id)
+            {
+                let request = listing.call.start(core);
+                core.emit(Effect::ListClaims {
+                    request,
+                    store: book.store.clone(),
+                });
             }
+<<<<<<< HEAD
             listing.strangers.clear();
             let request = listing.call.start(core);
             core.emit(Effect::ListClaims {
@@ -96,13 +121,28 @@ impl Listings {
                 store: book.store.clone(),
             });
         }
+=======
+            listing.is_busy()
+        });
+    }
+
+    fn busy_mut(&mut self) -> impl Iterator<Item = &mut Listing> {
+        let all = self.by_store.iter_mut();
+        let busy = &self.busy;
+        // Hardly ever more than none or all.
+        let all = if busy.is_empty() { None } else { Some(all) };
+        all.into_iter()
+            .flatten()
+            .filter(|(id, _)| busy.contains(id))
+            .map(|(_, listing)| listing)
+>>>>>>> a448513 (Let an input cost what the stores it concerns cost)
     }
 
     /// Notes that a part of a listing came. Returns the store, `None` when the
     /// listing is not under way.
     pub(super) fn note_part(&mut self, core: &Core, request: RequestId) -> Option<StoreId> {
         let (id, listing) = self
-            .0
+            .by_store
             .iter_mut()
             .find(|(_, listing)| listing.call.is(request))?;
         listing.call.note_progress(core.now);
@@ -111,7 +151,7 @@ impl Listings {
 
     /// Keeps a claim until the listing of its store is complete.
     pub(super) fn keep(&mut self, store: StoreId, claim: Claim) {
-        if let Some(listing) = self.0.get_mut(&store) {
+        if let Some(listing) = self.by_store.get_mut(&store) {
             listing.kept_ids.insert(claim.region.id);
             listing.kept.push(claim);
         }
@@ -119,11 +159,12 @@ impl Listings {
 
     /// Returns whether a claim of that region is kept.
     pub(super) fn keeps(&self, store: StoreId, id: RegionId) -> bool {
-        self.0
+        self.by_store
             .get(&store)
             .is_some_and(|listing| listing.kept_ids.contains(&id))
     }
 
+<<<<<<< HEAD
     /// Notes that the listing under way saw a region with a voter on `stranger`,
     /// which takes no part.
     pub(super) fn note_stranger(&mut self, store: StoreId, region: RegionId, stranger: StoreId) {
@@ -146,13 +187,20 @@ impl Listings {
                     .to_owned()
             }
             _ => "has an admin command pending".to_owned(),
+=======
+    /// Notes that the listing under way saw a voter on a store that takes no
+    /// part.
+    pub(super) fn note_stranger(&mut self, store: StoreId) {
+        if let Some(listing) = self.by_store.get_mut(&store) {
+            listing.has_stranger = true;
+>>>>>>> a448513 (Let an input cost what the stores it concerns cost)
         }
     }
 
     /// Ends a listing that is complete. Returns the claims that were kept, and
     /// whether it saw a voter on a store that takes no part.
     pub(super) fn complete(&mut self, core: &Core, store: StoreId) -> (Vec<Claim>, bool) {
-        let Some(listing) = self.0.get_mut(&store) else {
+        let Some(listing) = self.by_store.get_mut(&store) else {
             return (Vec::new(), false);
         };
         let took = listing
@@ -169,7 +217,7 @@ impl Listings {
     /// store.
     pub(super) fn fail(&mut self, core: &mut Core, request: RequestId) -> Option<StoreId> {
         let (id, listing) = self
-            .0
+            .by_store
             .iter_mut()
             .find(|(_, listing)| listing.call.is(request))?;
         listing.take_kept();
@@ -180,7 +228,7 @@ impl Listings {
 
     /// Returns the store of a listing that is under way.
     pub(super) fn store_of(&self, request: RequestId) -> Option<StoreId> {
-        self.0
+        self.by_store
             .iter()
             .find(|(_, listing)| listing.call.is(request))
             .map(|(id, _)| *id)
@@ -189,7 +237,7 @@ impl Listings {
     /// Lets time pass. Returns the listings that are overdue, for `fail`.
     pub(super) fn expire(&mut self, core: &mut Core) -> Vec<RequestId> {
         let mut overdue = Vec::new();
-        for listing in self.0.values_mut() {
+        for listing in self.busy_mut() {
             if listing.call.is_due(core.now) {
                 listing.call.rest();
             }
@@ -201,7 +249,8 @@ impl Listings {
     }
 
     pub(super) fn timers(&self, core: &Core, timers: &mut Timers) {
-        for (id, listing) in &self.0 {
+        let busy = self.busy.iter();
+        for (id, listing) in busy.filter_map(|id| Some((id, self.by_store.get(id)?))) {
             timers.add_some(
                 listing.call.deadline(core.config.call_timeout),
                 Timer::Listing(*id),
@@ -213,7 +262,10 @@ impl Listings {
     }
 
     pub(super) fn normalize(&mut self, to: &mut Normalizer) {
-        for listing in self.0.values_mut() {
+        let by_store = &self.by_store;
+        self.busy
+            .retain(|id| by_store.get(id).is_some_and(Listing::is_busy));
+        for listing in self.by_store.values_mut() {
             let completed = listing.completed;
             for wanted in [&mut listing.wanted, &mut listing.wanted_for_looks] {
                 if *wanted <= completed {
@@ -250,9 +302,18 @@ impl Listings {
         }
     }
 
+    /// Checks that no listing is forgotten.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut forgotten = self.by_store.iter();
+        match forgotten.find(|(id, listing)| listing.is_busy() && !self.busy.contains(id)) {
+            Some((id, _)) => Err(format!("the listing of store {id} is forgotten")),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the stores whose listing is wanted and not there yet.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = StoreId> + '_ {
-        self.0
+        self.by_store
             .iter()
             .filter(|(_, listing)| listing.is_wanted())
             .map(|(id, _)| *id)

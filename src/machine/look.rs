@@ -280,7 +280,7 @@ impl Asking {
 
     fn fail_listing(&mut self, core: &mut Core, request: RequestId) {
         if let Some(store) = self.listings.fail(core, request)
-            && let Some(shelf) = self.shelves.get_mut(&store)
+            && let Some(shelf) = self.shelves.get_mut(store)
         {
             shelf.forget_listing();
         }
@@ -409,7 +409,7 @@ impl Asking {
         named: &BTreeMap<RegionId, StoreId>,
     ) -> KeyRangeSet {
         let mut claimers = Vec::new();
-        for (store, shelf) in &self.shelves {
+        for (store, shelf) in self.shelves.iter() {
             for task in shelf.overlapping(part) {
                 if task.claimed {
                     claimers.push((*store, task));
@@ -421,7 +421,7 @@ impl Asking {
             let may_ask = (core.config.proof == Proof::Read
                 || (named.get(&task.id) == Some(store) && self.is_only_claimer(*store, task)))
                 && !self.is_resting(*store, task);
-            let Some(shelf) = self.shelves.get_mut(store) else {
+            let Some(shelf) = self.shelves.get_mut(*store) else {
                 continue;
             };
             if may_ask && matches!(task.state, TaskState::Idle | TaskState::Proven) {
@@ -638,7 +638,7 @@ mod tests {
     #[test]
     fn a_look_is_widened_for_what_nobody_named_claims() {
         let (mut asking, _) = claimed();
-        asking.shelves.insert(StoreId(2), Shelf::default());
+        asking.shelves.of(StoreId(2));
         asking.finish_look(&mut core(), Entry::new(keys(1, 9), listing(&[1])));
         let left: Vec<_> = asking
             .retry
@@ -671,7 +671,7 @@ mod tests {
             };
             let core = Core::new(config, Timestamp::ZERO);
             let (mut asking, _) = claimed();
-            let shelf = asking.shelves.get_mut(&StoreId(1)).expect("known");
+            let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
             let slot = shelf.get(RegionId(7)).expect("known").slot;
             shelf.claim(slot, PeerId(1), true);
             shelf.make_ready(slot, Timestamp::ZERO);

@@ -288,9 +288,7 @@ impl Asking {
         } = self;
         // The tasks know the numbers of the reads in flight, in an order that
         // does not depend on when they began.
-        for shelf in shelves.values_mut() {
-            shelf.normalize(to);
-        }
+        shelves.normalize(to);
         reads.normalize(to);
         retry.normalize(to);
         stragglers.normalize(to);

@@ -13,16 +13,19 @@ use crate::region::{ReadTarget, WaitTarget};
 impl Asking {
     /// Hands out all waits, reads, scans, listings and lists that are due.
     pub(super) fn pump(&mut self, core: &mut Core, session: &Session) {
-        for (store, shelf) in &mut self.shelves {
-            if shelf.ready.is_empty() && shelf.confirmed.is_empty() {
-                continue;
-            }
-            if let Some(book) = session.stores.get(store) {
-                pump_waits(core, book, shelf, &self.proven);
-                pump_reads(core, book, shelf, &mut self.reads);
+        let Self {
+            shelves,
+            proven,
+            reads,
+            ..
+        } = self;
+        shelves.settle(|store, shelf| {
+            if let Some(book) = session.stores.get(&store) {
+                pump_waits(core, book, shelf, proven);
+                pump_reads(core, book, shelf, reads);
                 shelf.trim_unsent();
             }
-        }
+        });
         self.catch_leftovers(core);
         self.note_stragglers(core);
         self.run_queue(core);
@@ -36,7 +39,7 @@ impl Asking {
     /// When nothing is under way the gaps of what is proven decide what is left
     /// to do, whatever the books say.
     fn catch_leftovers(&mut self, core: &mut Core) {
-        let busy = self.in_flight() > 0 || self.has_unsent() || self.retry.active() > 0;
+        let busy = self.in_flight_up_to(1) > 0 || self.has_unsent() || self.retry.active() > 0;
         if busy || self.is_complete(core) {
             return;
         }
@@ -88,14 +91,20 @@ impl Asking {
     /// looked at anew (rule R8).
     fn expire_waits(&mut self, core: &mut Core) {
         let mut overdue = Vec::new();
-        for (store, shelf) in &mut self.shelves {
+        let timeout = core.config.ask_timeout;
+        let oldest = self.shelves.oldest_waits();
+        let due = oldest.filter(|(_, sent)| *sent + timeout <= core.now);
+        for store in due.map(|(store, _)| store).collect::<Vec<_>>() {
+            let Some(shelf) = self.shelves.get_mut(store) else {
+                continue;
+            };
             // What is looked at anew goes to the back with the time of now, so
             // one pass over those that were there is enough.
             for _ in 0..shelf.asked.len() {
                 shelf.trim_asked();
-                let due = shelf.oldest_wait().is_some_and(|sent| {
-                    sent < core.now && sent + core.config.ask_timeout <= core.now
-                });
+                let due = shelf
+                    .oldest_wait()
+                    .is_some_and(|sent| sent < core.now && sent + timeout <= core.now);
                 if !due {
                     break;
                 }
@@ -103,16 +112,15 @@ impl Asking {
                     && let Some(task) = shelf.task(slot)
                 {
                     shelf.note_asked(slot, core.now);
-                    overdue.push((*store, task.id, shelf.range(slot)));
+                    overdue.push((store, task.id, shelf.range(slot)));
                     shelf.asked.push_back((core.now, slot));
                 }
             }
-            shelf.trim_asked();
         }
         for (store, id, range) in overdue {
             let text = format!(
                 "region {id} at store {store}: the wait is unanswered for {:?}",
-                core.config.ask_timeout
+                timeout
             );
             self.fail(core, &range, &text, FollowUp::at(store, Haste::AtOnce));
         }
@@ -130,13 +138,8 @@ impl Asking {
     }
 
     pub(super) fn timers(&self, core: &Core, timers: &mut Timers) {
-        for (id, shelf) in &self.shelves {
-            timers.add_some(
-                shelf
-                    .oldest_wait()
-                    .map(|sent| sent + core.config.ask_timeout),
-                Timer::Ask(*id),
-            );
+        for (store, sent) in self.shelves.oldest_waits() {
+            timers.add(sent + core.config.ask_timeout, Timer::Ask(store));
         }
         if let Some((progress, request)) = self.reads.oldest() {
             timers.add(progress + core.config.read_timeout, Timer::Read(request));
@@ -303,7 +306,7 @@ mod tests {
             };
             let mut core = Core::new(config, Timestamp::ZERO);
             let mut asking = asking(|shelf, slot| shelf.make_confirmed(slot));
-            let shelf = asking.shelves.get_mut(&StoreId(1)).expect("known");
+            let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
             shelf.reads = in_flight;
             let book = &session.stores[&StoreId(1)];
             pump_reads(&mut core, book, shelf, &mut asking.reads);

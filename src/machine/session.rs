@@ -17,6 +17,9 @@ pub(super) struct Session {
     pub(super) stores: BTreeMap<StoreId, StoreBook>,
     by_stream: BTreeMap<RequestId, StoreId>,
     by_lease: BTreeMap<RequestId, StoreId>,
+    /// The next deadline of any lease, as long as no lease has changed since it
+    /// was found: each input asks for it, and few are about a lease.
+    next: Option<Option<(Timestamp, Timer)>>,
 }
 
 /// One store's stream and lease.
@@ -42,6 +45,7 @@ impl StoreBook {
 impl Session {
     /// Adds a store whose stream is open.
     pub(super) fn add(&mut self, store: Store, stream: RequestId) {
+        self.next = None;
         self.by_stream.insert(stream, store.id);
         self.stores.insert(
             store.id,
@@ -74,6 +78,7 @@ impl Session {
     }
 
     fn renew(&mut self, core: &mut Core, id: StoreId) {
+        self.next = None;
         let Some(book) = self.stores.get_mut(&id) else {
             return;
         };
@@ -98,6 +103,7 @@ impl Session {
 
     /// Takes in the answer to an `UpdateLease`.
     pub(super) fn handle_lease(&mut self, core: &mut Core, request: RequestId, valid: bool) {
+        self.next = None;
         let Some(id) = self.by_lease.remove(&request) else {
             core.ignore();
             return;
@@ -210,6 +216,11 @@ impl Session {
 
     /// Lets time pass: ends trust, then renews what is due.
     pub(super) fn expire(&mut self, core: &mut Core) {
+        let next = self.next_deadline(core);
+        self.next = Some(next);
+        if next.is_none_or(|(at, _)| at > core.now) {
+            return;
+        }
         let mut due = Vec::new();
         for (id, book) in &self.stores {
             if let Some(until) = book.lease.trusted_until(&core.config)
@@ -245,7 +256,9 @@ impl Session {
             stores,
             by_stream,
             by_lease,
+            next,
         } = self;
+        *next = None;
         for book in stores.values_mut() {
             let StoreBook {
                 store: _,
@@ -264,8 +277,19 @@ impl Session {
         to.keys(by_lease);
     }
 
-    /// Names the deadlines.
+    /// Names the next deadline.
     pub(super) fn timers(&self, core: &Core, timers: &mut Timers) {
+        if let Some((at, timer)) = self.next_deadline(core) {
+            timers.add(at, timer);
+        }
+    }
+
+    fn next_deadline(&self, core: &Core) -> Option<(Timestamp, Timer)> {
+        self.next.unwrap_or_else(|| self.find_next_deadline(core))
+    }
+
+    fn find_next_deadline(&self, core: &Core) -> Option<(Timestamp, Timer)> {
+        let mut timers = Timers::default();
         for (id, book) in &self.stores {
             timers.add_some(book.lease.trusted_until(&core.config), Timer::LeaseEnd(*id));
             timers.add_some(
@@ -274,6 +298,15 @@ impl Session {
             );
             timers.add_some(book.lease.renewal_due(&core.config), Timer::Renewal(*id));
         }
+        timers.next()
+    }
+
+    /// Checks that no lease has changed unnoticed.
+    pub(super) fn check(&self, core: &Core) -> Result<(), String> {
+        if self.next_deadline(core) != self.find_next_deadline(core) {
+            return Err("the next deadline of the leases is out of date (R3)".to_owned());
+        }
+        Ok(())
     }
 }
 

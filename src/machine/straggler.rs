@@ -38,7 +38,7 @@ impl Asking {
     /// Notes whether only few requests are in flight and nothing else is to be
     /// done.
     pub(super) fn note_stragglers(&mut self, core: &Core) {
-        let in_flight = self.in_flight();
+        let in_flight = self.in_flight_up_to(STRAGGLERS_MAX + 1);
         let is_quiet = in_flight > 0
             && in_flight <= STRAGGLERS_MAX
             && self.retry.active() == 0
@@ -66,7 +66,7 @@ impl Asking {
 
     fn asked_ranges(&self) -> Vec<(StoreId, RegionId, KeyRange)> {
         let mut found = Vec::new();
-        for (store, shelf) in &self.shelves {
+        for (store, shelf) in self.shelves.iter() {
             for slot in shelf.asked_slots() {
                 if let Some(task) = shelf.task(slot)
                     && task.is_live()

@@ -4,6 +4,7 @@ mod books;
 mod bounds;
 mod column;
 mod marks;
+mod shelves;
 mod slot;
 mod sweep;
 mod table;
@@ -16,6 +17,7 @@ mod laws;
 mod tests;
 
 pub(super) use books::Shelf;
+pub(super) use shelves::Shelves;
 pub(super) use slot::Slot;
 pub(super) use sweep::sweep;
 pub(super) use task::{Task, TaskState};
