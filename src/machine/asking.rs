@@ -244,7 +244,11 @@ impl Asking {
         };
         // Nothing waits for the answer any more, even if the region has changed
         // since and the answer is of no use.
-        self.reads.end_one(request, id, core.now);
+        if let Some((size, took)) = self.reads.end_one(request, id, core.now)
+            && let Some(shelf) = self.shelves.get_mut(store_id)
+        {
+            shelf.pace.note_half(size, took, core.config.window);
+        }
         core.note_move();
         let task = self
             .shelves
@@ -330,6 +334,11 @@ impl Asking {
         let Some(batch) = self.reads.take(request) else {
             return;
         };
+        if batch.left.len() == batch.size as usize
+            && let Some(shelf) = self.shelves.get_mut(batch.store_id)
+        {
+            shelf.pace.note_silence(batch.size, core.config.window);
+        }
         for id in batch.left {
             let is_reading = self.shelves.get(&batch.store_id).is_some_and(|shelf| {
                 let task = shelf.get(id);

@@ -155,10 +155,12 @@ impl Asking {
     }
 }
 
-/// Asks as many regions as the window allows.
+/// Asks as many regions as the window allows. What is confirmed and cannot be read
+/// yet is bounded too: a store that is slow to read would only fill the books.
 fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &KeyRangeSet) {
+    let window = core.config.window;
     let mut regions = Vec::new();
-    while shelf.waits < core.config.window {
+    while shelf.waits < window && shelf.confirmed.len() < 2 * window as usize {
         let Some(slot) = shelf.ready.pop_front() else {
             break;
         };
@@ -187,15 +189,16 @@ fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &Key
     }
 }
 
-/// Reads as many regions as the window allows. A call costs much and a region in
-/// it little, so the next one waits until half of the window is free.
+/// Reads as many regions as the store can take. A call costs much and a region in
+/// it little, so the next one waits until there is room for half of them.
 fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut Reads) {
-    if shelf.reads > core.config.window / 2 {
+    let most = shelf.pace.most(core.config.window);
+    if shelf.reads > most / 2 {
         return;
     }
     let mut slots = Vec::new();
     let mut regions = Vec::new();
-    while shelf.reads as usize + regions.len() < core.config.window as usize {
+    while shelf.reads as usize + regions.len() < most as usize {
         let Some(slot) = shelf.confirmed.pop_front() else {
             break;
         };

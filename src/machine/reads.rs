@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::RequestId;
 use super::normal::Normalizer;
+use super::shelf::FEWEST_READS as FEWEST;
 use crate::region::{RegionId, StoreId};
 use crate::time::Timestamp;
 
@@ -26,6 +27,9 @@ pub(super) struct Reads {
 pub(super) struct ReadBatch {
     pub(super) store_id: StoreId,
     progress: Timestamp,
+    pub(super) size: u32,
+    /// When it was sent, until half of it is answered.
+    sent: Option<Timestamp>,
     /// What is not answered yet.
     pub(super) left: BTreeSet<RegionId>,
 }
@@ -56,21 +60,42 @@ impl Reads {
         regions: impl Iterator<Item = RegionId>,
         now: Timestamp,
     ) {
+        let left: BTreeSet<RegionId> = regions.collect();
         let batch = ReadBatch {
             store_id,
             progress: now,
-            left: regions.collect(),
+            size: u32::try_from(left.len()).unwrap_or(u32::MAX),
+            sent: Some(now),
+            left,
         };
         self.batches.insert(request, batch);
         self.by_progress.insert((now, request));
     }
 
-    /// Notes that one region of a batch is answered.
-    pub(super) fn end_one(&mut self, request: RequestId, id: RegionId, now: Timestamp) {
-        let Some(batch) = self.batches.get_mut(&request) else {
+    /// Notes that one region of a batch is answered. Returns the size of the batch
+    /// and how long half of it took, once that is known.
+    pub(super) fn end_one(
+        &mut self,
+        request: RequestId,
+        id: RegionId,
+        now: Timestamp,
+    ) -> Option<(u32, Duration)> {
+        let batch = self.batches.get_mut(&request)?;
+        batch.left.remove(&id);
+        let half = if batch.left.len() <= batch.size as usize / 2 {
+            let sent = batch.sent.take();
+            sent.map(|sent| (batch.size, now.saturating_duration_since(sent)))
+        } else {
+            None
+        };
+        self.end_of(request, now);
+        half
+    }
+
+    fn end_of(&mut self, request: RequestId, now: Timestamp) {
+        let Some(batch) = self.batches.get(&request) else {
             return;
         };
-        batch.left.remove(&id);
         if !batch.left.is_empty() {
             self.note_progress(request, now);
             return;
@@ -144,8 +169,16 @@ impl Reads {
             let ReadBatch {
                 store_id: _,
                 progress,
+                size,
+                sent,
                 left: _,
             } = batch;
+            if *size < FEWEST {
+                // Its time is of no account.
+                *sent = None;
+            } else if let Some(sent) = sent {
+                to.instant(sent);
+            }
             to.instant(progress);
             by_progress.insert((*progress, *request));
         }

@@ -21,7 +21,8 @@ pub struct Options {
     /// Idle connections are not pinged. 10 s, as TiDB's own clients do.
     pub keepalive_interval: Option<Duration>,
     /// How long the answer to a ping may take before the connection counts as
-    /// broken. 3 s.
+    /// broken. 20 s: a busy store may take long, and what tells whether a lease is
+    /// in force are its renewals.
     pub keepalive_timeout: Duration,
     /// The largest request sent on a prepare stream, in bytes with the five of
     /// its frame; larger ones are split, down to one region each. 3 MiB: servers
@@ -45,7 +46,7 @@ impl Default for Options {
         Self {
             connect_timeout: Duration::from_secs(5),
             keepalive_interval: Some(Duration::from_secs(10)),
-            keepalive_timeout: Duration::from_secs(3),
+            keepalive_timeout: Duration::from_secs(20),
             max_request_bytes: 3 << 20,
             max_answer_bytes: 64 << 20,
             reads_in_flight: 512,

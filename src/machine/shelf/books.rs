@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::marks::Flag;
+use super::pace::ReadPace;
 use super::table::Table;
 use super::{Slot, Task, TaskState};
 use crate::machine::RequestId;
@@ -34,6 +35,8 @@ pub(in crate::machine) struct Shelf {
     pub(in crate::machine) reads: u32,
     /// When its last region was proven.
     pub(in crate::machine) last_proof: Option<Timestamp>,
+    /// How many reads it is given at once.
+    pub(in crate::machine) pace: ReadPace,
 }
 
 /// How a region is being asked.
@@ -345,6 +348,7 @@ impl Shelf {
             waits: _,
             reads: _,
             last_proof,
+            pace: _,
         } = self;
         let in_state = |slot: &Slot, state| table.marks(*slot).state() == Some(state);
         ready.retain(|slot| in_state(slot, TaskState::Ready));

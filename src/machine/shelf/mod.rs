@@ -4,6 +4,7 @@ mod books;
 mod bounds;
 mod column;
 mod marks;
+mod pace;
 mod shelves;
 mod slot;
 mod sweep;
@@ -17,6 +18,7 @@ mod laws;
 mod tests;
 
 pub(super) use books::Shelf;
+pub(super) use pace::FEWEST as FEWEST_READS;
 pub(super) use shelves::Shelves;
 pub(super) use slot::Slot;
 pub(super) use sweep::sweep;
