@@ -48,15 +48,11 @@ impl Listing {
             .is_some_and(|mark| self.completed.is_none_or(|number| number < mark))
     }
 
-<<<<<<< HEAD
-    fn take_kept(&mut self) -> Vec<Claim> {
-=======
     fn is_busy(&self) -> bool {
         self.is_wanted() || !self.call.is_idle()
     }
 
-    fn take_kept(&mut self) -> (Vec<Claim>, bool) {
->>>>>>> a448513 (Let an input cost what the stores it concerns cost)
+    fn take_kept(&mut self) -> Vec<Claim> {
         self.kept_ids.clear();
         std::mem::take(&mut self.kept)
     }
@@ -107,21 +103,13 @@ impl Listings {
                 && !rests
                 && let Some(book) = session.stores.get(id)
             {
+                listing.strangers.clear();
                 let request = listing.call.start(core);
                 core.emit(Effect::ListClaims {
                     request,
                     store: book.store.clone(),
                 });
             }
-<<<<<<< HEAD
-            listing.strangers.clear();
-            let request = listing.call.start(core);
-            core.emit(Effect::ListClaims {
-                request,
-                store: book.store.clone(),
-            });
-        }
-=======
             listing.is_busy()
         });
     }
@@ -135,7 +123,6 @@ impl Listings {
             .flatten()
             .filter(|(id, _)| busy.contains(id))
             .map(|(_, listing)| listing)
->>>>>>> a448513 (Let an input cost what the stores it concerns cost)
     }
 
     /// Notes that a part of a listing came. Returns the store, `None` when the
@@ -164,11 +151,10 @@ impl Listings {
             .is_some_and(|listing| listing.kept_ids.contains(&id))
     }
 
-<<<<<<< HEAD
     /// Notes that the listing under way saw a region with a voter on `stranger`,
     /// which takes no part.
     pub(super) fn note_stranger(&mut self, store: StoreId, region: RegionId, stranger: StoreId) {
-        if let Some(listing) = self.0.get_mut(&store)
+        if let Some(listing) = self.by_store.get_mut(&store)
             && listing.strangers.len() < STRANGERS_MAX
         {
             listing.strangers.insert(region, stranger);
@@ -177,7 +163,7 @@ impl Listings {
 
     /// Describes what is not clean about a claim of the last listing.
     pub(super) fn unclean_text(&self, store: StoreId, region: RegionId) -> String {
-        let strangers = self.0.get(&store).map(|listing| &listing.strangers);
+        let strangers = self.by_store.get(&store).map(|listing| &listing.strangers);
         match strangers.map(|them| (them.get(&region), them.len())) {
             Some((Some(stranger), _)) => {
                 format!("has a voter on store {stranger}, which is not suspended")
@@ -187,13 +173,6 @@ impl Listings {
                     .to_owned()
             }
             _ => "has an admin command pending".to_owned(),
-=======
-    /// Notes that the listing under way saw a voter on a store that takes no
-    /// part.
-    pub(super) fn note_stranger(&mut self, store: StoreId) {
-        if let Some(listing) = self.by_store.get_mut(&store) {
-            listing.has_stranger = true;
->>>>>>> a448513 (Let an input cost what the stores it concerns cost)
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) fn stuck(phase: &Phase) -> Stuck {
             range: Some(entry.range.clone()),
         };
     }
-    for (id, shelf) in &asking.shelves {
+    for (id, shelf) in asking.shelves.iter() {
         let pending = shelf.iter().find(|task| is_in_flight(task.state));
         if let Some(task) = pending {
             return Stuck {
