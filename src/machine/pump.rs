@@ -122,7 +122,8 @@ impl Asking {
                 "region {id} at store {store}: the wait is unanswered for {:?}",
                 timeout
             );
-            self.fail(core, &range, &text, FollowUp::at(store, Haste::AtOnce));
+            let follow_up = FollowUp::at(store, Haste::AtOnce).about(id, store);
+            self.fail(core, &range, &text, follow_up);
         }
     }
 

@@ -160,10 +160,11 @@ impl RetryBook {
             (Some(one), Some(next)) => one.touches(next),
             _ => false,
         };
-        if touch && let Some(next) = self.remove(next) {
-            if let Some(one) = self.entries.get_mut(one) {
-                one.join(next);
-            }
+        if touch
+            && let Some(next) = self.remove(next)
+            && let Some(one) = self.entries.get_mut(one)
+        {
+            one.join(next);
         }
         touch
     }
