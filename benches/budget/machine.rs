@@ -1,9 +1,12 @@
 //! The machine alone: processor time per region from small to large clusters,
 //! and memory per region.
 
+use snapshot_prepare::machine::Machine;
+use snapshot_prepare::region::StoreId;
+
 use super::{Budget, is_full};
 use crate::support::cpu::timed;
-use crate::support::feed::{Cluster, hold};
+use crate::support::feed::{Cluster, hold, hold_though_refused};
 use crate::{ALLOCATED, support::ranges};
 
 const STORES: u64 = 10;
@@ -21,7 +24,7 @@ fn cluster(regions: u64) -> Cluster {
 }
 
 /// Returns the seconds per region, at the least of three rounds.
-fn per_region(regions: u64) -> f64 {
+fn per_region(regions: u64, hold: impl Fn(Cluster) -> Machine) -> f64 {
     let runs = (300_000 / regions).max(1);
     let least = (0..3)
         .map(|_| {
@@ -33,14 +36,17 @@ fn per_region(regions: u64) -> f64 {
 }
 
 /// The cost per region of the costliest size against the cheapest.
-pub(crate) fn flatness(sizes: &[u64]) -> Budget {
-    let costs: Vec<f64> = sizes.iter().map(|regions| per_region(*regions)).collect();
-    for (regions, cost) in sizes.iter().zip(&costs) {
-        println!("machine, {regions} regions: {:.0} ns each", cost * 1e9);
-    }
+fn flatness(what: &str, sizes: &[u64], hold: impl Fn(Cluster) -> Machine) -> f64 {
+    let sizes = sizes.iter();
+    let costs = sizes.map(|regions| {
+        let cost = per_region(*regions, &hold);
+        println!("{what}, {regions} regions: {:.0} ns each", cost * 1e9);
+        cost
+    });
+    let costs: Vec<f64> = costs.collect();
     let most = costs.iter().copied().fold(0.0, f64::max);
     let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
-    Budget::timed("machine_flat", most / least, 1.5)
+    most / least
 }
 
 /// The most memory that a run takes at any time, per region.
@@ -57,5 +63,13 @@ pub(crate) fn memory(regions: u64) -> Budget {
 pub(crate) fn measure() -> Vec<Budget> {
     let mut sizes = SIZES.to_vec();
     sizes.extend(is_full().then_some(LARGEST));
-    vec![memory(1_000_000), flatness(&sizes)]
+    let at_rest = flatness("machine", &sizes, hold);
+    // All that one of ten stores leads fails once, at the same time.
+    let refused = |cluster| hold_though_refused(cluster, StoreId(1));
+    let refused = flatness("machine, one store refuses", &SIZES, refused);
+    vec![
+        memory(1_000_000),
+        Budget::timed("machine_flat", at_rest, 1.5),
+        Budget::timed("machine_refused_flat", refused, 2.0),
+    ]
 }

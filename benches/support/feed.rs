@@ -1,15 +1,16 @@
-//! A cluster at rest that answers a machine at once, without a model behind it:
-//! regions are made up as they are asked for, so that it needs no memory of its
-//! own.
+//! A cluster that answers a machine at once, without a model behind it: regions
+//! are made up as they are asked for, so that it needs no memory of its own. At
+//! rest nothing fails; otherwise every region of one store is refused once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use snapshot_prepare::machine::{Config, Effect, Event, Machine, RequestId};
 use snapshot_prepare::progress::PhaseName;
 use snapshot_prepare::range::{EndKey, Key, KeyRange};
 use snapshot_prepare::region::{
-    Claim, Peer, PeerId, PeerRole, ReadAnswer, Region, RegionEpoch, RegionId, Store, StoreId,
-    WaitAnswer,
+    Claim, Peer, PeerId, PeerRole, ReadAnswer, Region, RegionEpoch, RegionError, RegionErrorKind,
+    RegionId, ScannedRegion, Store, StoreId, WaitAnswer,
 };
 use snapshot_prepare::time::Timestamp;
 
@@ -51,6 +52,27 @@ impl Cluster {
         }
     }
 
+    /// Returns the regions that overlap `range`, at most `limit`.
+    fn scan(self, range: &KeyRange, limit: usize) -> Vec<ScannedRegion> {
+        let (mut low, mut high) = (0, self.regions - 1);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if key(middle) <= *range.start() {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        (low..self.regions)
+            .map(|at| ScannedRegion {
+                region: self.claim(at).region,
+                leader: Some(StoreId(1 + at % self.stores)),
+            })
+            .take_while(|scanned| scanned.region.range.overlaps(range))
+            .take(limit)
+            .collect()
+    }
+
     fn claim(self, at: u64) -> Claim {
         let start = if at == 0 { Key::EMPTY } else { key(at) };
         let end = match at + 1 == self.regions {
@@ -82,6 +104,15 @@ impl Cluster {
 
 /// Drives a machine until it holds. Panics if it does not.
 pub(crate) fn hold(cluster: Cluster) -> Machine {
+    drive(cluster, None)
+}
+
+/// The same, while one store refuses every region once.
+pub(crate) fn hold_though_refused(cluster: Cluster, by: StoreId) -> Machine {
+    drive(cluster, Some(by))
+}
+
+fn drive(cluster: Cluster, refusing: Option<StoreId>) -> Machine {
     let config = Config {
         prepare_timeout: Duration::from_secs(3600),
         ..Config::default()
@@ -90,6 +121,8 @@ pub(crate) fn hold(cluster: Cluster) -> Machine {
         cluster,
         now: Timestamp::from_micros(1_000_000),
         machine: Machine::new(config, Timestamp::from_micros(1_000_000)).expect("a sound one"),
+        refusing,
+        refused: BTreeSet::new(),
     };
     while feed.machine.phase() != PhaseName::Hold {
         match feed.machine.poll_effect() {
@@ -113,6 +146,9 @@ struct Feed {
     cluster: Cluster,
     now: Timestamp,
     machine: Machine,
+    /// The store that refuses every region once, and those it has refused.
+    refusing: Option<StoreId>,
+    refused: BTreeSet<RegionId>,
 }
 
 impl Feed {
@@ -135,12 +171,14 @@ impl Feed {
             }),
             Effect::ListClaims { request, store } => self.list(request, store.id),
             Effect::WaitApply {
-                stream, regions, ..
+                stream,
+                store_id,
+                regions,
             } => {
                 for part in regions.chunks(BATCH) {
                     let answers = part.iter().map(|target| WaitAnswer {
                         target: Some(*target),
-                        result: Ok(()),
+                        result: self.judge(store_id, target.region_id),
                     });
                     let answers = answers.collect();
                     self.give(Event::WaitApplyDone { stream, answers });
@@ -159,8 +197,23 @@ impl Feed {
                     self.give(Event::LeaderReadDone { request, answers });
                 }
             }
-            other => panic!("a cluster at rest needs no {}", other.name()),
+            Effect::ScanRegions {
+                request,
+                range,
+                limit,
+            } if self.refusing.is_some() => {
+                let regions = self.cluster.scan(&range, limit as usize);
+                self.give(Event::RegionsScanned { request, regions });
+            }
+            other => panic!("nothing calls for {}", other.name()),
         }
+    }
+
+    fn judge(&mut self, store: StoreId, region: RegionId) -> Result<(), RegionError> {
+        if self.refusing == Some(store) && self.refused.insert(region) {
+            return Err(RegionError::new(RegionErrorKind::NotLeader, "not leader"));
+        }
+        Ok(())
     }
 
     fn list(&mut self, request: RequestId, store: StoreId) {
