@@ -63,9 +63,13 @@ impl Simulated {
             Ok(Ok(served)) => Arc::new(served),
             Ok(Err(error)) => {
                 runtime.shutdown_background();
-                return Err(NoCluster::System(format!(
-                    "the simulated cluster cannot listen on {listen}: {error}"
-                )));
+                let message = format!("the simulated cluster cannot listen on {listen}: {error}");
+                let is_chosen = listen != SocketAddr::from(([127, 0, 0, 1], 0));
+                return Err(if is_chosen {
+                    NoCluster::Config(message)
+                } else {
+                    NoCluster::System(message)
+                });
             }
             Err(error) => {
                 runtime.shutdown_background();

@@ -151,7 +151,12 @@ fn silent_text(id: StoreId, shelf: &Shelf, limit: usize) -> Option<String> {
             .collect();
         (!regions.is_empty()).then(|| {
             let count = many(regions.len() as u64, what);
-            format!("{count} (region {})", sample(&regions, limit))
+            let noun = if regions.len() == 1 {
+                "region"
+            } else {
+                "regions"
+            };
+            format!("{count} ({noun} {})", sample(&regions, limit))
         })
     };
     let waits = (shelf.waits > 0).then(|| of(TaskState::Waiting, "wait"));

@@ -35,6 +35,8 @@ fn check_says_that_a_run_could_start() {
     for store in &stores {
         assert_eq!(store["supported"], true, "{store}");
         assert_ne!(store["version"], "", "{store}");
+        let age = store["heartbeat_age_s"].as_u64().expect("told");
+        assert!(age < 3_600, "by this machine's clock: {store}");
     }
 }
 

@@ -97,6 +97,16 @@ fn wrong_usage_has_a_json_result_too() {
 }
 
 #[test]
+fn an_address_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = taken.local_addr().expect("bound").to_string();
+    let finished = run(&["serve", "--listen", &address, "--output", "json"]);
+    let result = finished.assert_ended(2, "error");
+    let message = result["message"].as_str().expect("a message");
+    assert!(message.contains(&address), "{message}");
+}
+
+#[test]
 fn a_broken_layout_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("regions.json");

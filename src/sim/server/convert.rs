@@ -1,5 +1,7 @@
 //! Our types as PD's and TiKV's messages.
 
+use std::time::SystemTime;
+
 use tonic::Status;
 
 use crate::pb::{metapb, pdpb};
@@ -26,6 +28,22 @@ pub(super) fn store(store: Store, address: Option<String>) -> metapb::Store {
         version: store.version,
         last_heartbeat: store.last_heartbeat_ns,
         ..metapb::Store::default()
+    }
+}
+
+/// Moves the times at which stores were heard of last to where `now` is: the
+/// model's clock starts at a moment of its own, and clients compare these times with
+/// theirs. Whoever was heard of last was so just now.
+pub(super) fn move_heartbeats(stores: &mut [Store], now: SystemTime) {
+    let now = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()
+        .and_then(|time| i64::try_from(time.as_nanos()).ok())
+        .unwrap_or(0);
+    let newest = stores.iter().map(|store| store.last_heartbeat_ns).max();
+    let shift = now.saturating_sub(newest.unwrap_or(0));
+    for store in stores.iter_mut().filter(|it| it.last_heartbeat_ns > 0) {
+        store.last_heartbeat_ns = store.last_heartbeat_ns.saturating_add(shift);
     }
 }
 
@@ -110,4 +128,26 @@ pub(super) fn scanned(scanned: &ScannedRegion) -> pdpb::Region {
 pub(super) fn status(status: model::Status) -> Status {
     let code = tonic::Code::from_i32(status.code as i32);
     Status::new(code, status.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn heartbeats_keep_their_distance_and_the_newest_is_now() {
+        let store = |last_heartbeat_ns| Store {
+            last_heartbeat_ns,
+            ..Store::default()
+        };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(5_000);
+        // The last one is a tombstone, of which nothing is told.
+        let mut stores = [1_000, 900, 0].map(|secs: i64| store(secs * 1_000_000_000));
+        move_heartbeats(&mut stores, now);
+        let moved = stores.map(|store| store.last_heartbeat_ns / 1_000_000_000);
+        assert_eq!(moved, [5_000, 4_900, 0]);
+        move_heartbeats(&mut [], now);
+    }
 }

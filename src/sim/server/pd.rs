@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tonic::{Request, Response, Status};
 
@@ -58,6 +59,7 @@ impl Pd for PdService {
         if request.exclude_tombstone_stores {
             stores.retain(|store| store.state != StoreState::Tombstone);
         }
+        convert::move_heartbeats(&mut stores, SystemTime::now());
         let mut listed = Vec::with_capacity(stores.len());
         for store in stores {
             let address = self.stores.address(&store).map_err(|error| {
