@@ -19,8 +19,14 @@ fi
 # server that speaks S3, for those of the locks.
 venv=${CARGO_TARGET_DIR:-target}/test-python
 if ! "$venv/bin/python" -c 'import grpc, moto.server' >/dev/null 2>&1; then
-  python3 -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet grpcio 'moto[s3,server]>=5.1'
+  pip=("$venv/bin/python" -m pip)
+  if ! python3 -m venv --clear "$venv" >/dev/null 2>&1; then
+    # Some systems pack what puts pip there apart (python3-venv); the pip outside
+    # can do it, too.
+    python3 -m venv --clear --without-pip "$venv"
+    pip=(python3 -m pip --python "$venv/bin/python")
+  fi
+  "${pip[@]}" install --quiet grpcio 'moto[s3,server]>=5.1'
 fi
 SNAPSHOT_PREPARE_TEST_PYTHON=$(cd "$venv/bin" && pwd)/python
 export SNAPSHOT_PREPARE_TEST_PYTHON
