@@ -188,7 +188,7 @@ impl Asking {
             core.ignore();
             return;
         }
-        let waiting = shelf.get(id);
+        let waiting = shelf.next_wait(id);
         let Some(task) = waiting.filter(|task| task.state == TaskState::Waiting) else {
             core.ignore();
             return;
@@ -215,7 +215,7 @@ impl Asking {
         let Some(shelf) = self.shelves.get_mut(store) else {
             return;
         };
-        if self.proven.covers(&shelf.range(slot)) {
+        if shelf.is_covered(slot, &self.proven) {
             shelf.make_idle(slot);
             return;
         }
@@ -252,10 +252,10 @@ impl Asking {
         core.note_move();
         let task = self
             .shelves
-            .get(&store_id)
+            .get_mut(store_id)
             .and_then(|shelf| {
                 shelf
-                    .get(id)
+                    .next_read(id)
                     .filter(|task| shelf.read_of(task.slot) == Some(request))
             })
             .filter(|task| task.epoch == answer.epoch);
@@ -286,12 +286,12 @@ impl Asking {
         let Some(task) = shelf.task(slot) else {
             return;
         };
-        let range = shelf.range(slot);
-        if self.proven.covers(&range) {
+        if shelf.is_covered(slot, &self.proven) {
             // Another store proved it first; this one stays a mere claim.
             shelf.make_idle(slot);
             return;
         }
+        let range = shelf.range(slot);
         let first_asked = shelf.first_asked(slot).unwrap_or(core.now);
         let took = core.now.saturating_duration_since(first_asked);
         shelf.make_proven(slot, core.now);

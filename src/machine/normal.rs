@@ -286,8 +286,7 @@ impl Asking {
             store_list_completed,
             slowest,
         } = self;
-        // The tasks know the numbers of the reads in flight, in an order that
-        // does not depend on when they began.
+        reads.number(to);
         shelves.normalize(to);
         reads.normalize(to);
         retry.normalize(to);

@@ -171,7 +171,7 @@ fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &Key
         if task.state != TaskState::Ready {
             continue;
         }
-        if proven.covers(&shelf.range(slot)) {
+        if shelf.is_covered(slot, proven) {
             shelf.make_idle(slot);
             continue;
         }

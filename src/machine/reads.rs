@@ -109,9 +109,11 @@ impl Reads {
     }
 
     fn note_progress(&mut self, request: RequestId, at: Timestamp) {
-        if let Some(batch) = self.batches.get_mut(&request) {
+        if let Some(batch) = self.batches.get_mut(&request)
+            && batch.progress < at
+        {
             self.by_progress.remove(&(batch.progress, request));
-            batch.progress = batch.progress.max(at);
+            batch.progress = at;
             self.by_progress.insert((batch.progress, request));
         }
     }
@@ -156,6 +158,16 @@ impl Reads {
             }
         }
         overdue
+    }
+
+    /// Numbers the batches store by store: what was sent to one before what
+    /// counts, but not to which store anything was sent first.
+    pub(super) fn number(&self, to: &mut Normalizer) {
+        let mut in_order: Vec<_> = self.batches.iter().collect();
+        in_order.sort_by_key(|(_, batch)| batch.store_id);
+        for (request, _) in in_order {
+            to.number(&mut request.clone());
+        }
     }
 
     pub(super) fn normalize(&mut self, to: &mut Normalizer) {

@@ -136,7 +136,7 @@ impl RetryBook {
         if !self.queued.contains(&start) {
             return;
         }
-        let before = self.queued.range(..&start).next_back().cloned();
+        let before = self.queued.range::<Key, _>(..&start).next_back().cloned();
         let mut first = start;
         if let Some(before) = before
             && self.join(&before, &first)
@@ -145,7 +145,7 @@ impl RetryBook {
         }
         loop {
             let from = (Bound::Excluded(&first), Bound::Unbounded);
-            let Some(next) = self.queued.range(from).next().cloned() else {
+            let Some(next) = self.queued.range::<Key, _>(from).next().cloned() else {
                 return;
             };
             if !self.join(&first, &next) {

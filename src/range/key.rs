@@ -1,3 +1,4 @@
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -38,6 +39,12 @@ impl Key {
             let _ = write!(hex, "{byte:02X}");
         }
         hex
+    }
+}
+
+impl Borrow<[u8]> for Key {
+    fn borrow(&self) -> &[u8] {
+        self.as_bytes()
     }
 }
 

@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{Slot, Task, TaskState};
 use crate::machine::RequestId;
 use crate::machine::normal::Normalizer;
-use crate::range::{Key, KeyRange};
+use crate::range::{Key, KeyRange, KeyRangeSet};
 use crate::region::{Claim, PeerId, RegionId, StoreId};
 use crate::time::Timestamp;
 
@@ -37,6 +37,16 @@ pub(in crate::machine) struct Shelf {
     pub(in crate::machine) last_proof: Option<Timestamp>,
     /// How many reads it is given at once.
     pub(in crate::machine) pace: ReadPace,
+    next: Next,
+}
+
+/// Where the next answer is looked for first: a store answers more or less in
+/// the order in which it was asked, and lists in key order or in another one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Next {
+    wait: Slot,
+    read: Slot,
+    claim: Slot,
 }
 
 /// How a region is being asked.
@@ -69,6 +79,18 @@ impl Shelf {
         self.task(self.table.find(id)?)
     }
 
+    /// Returns the task that the next answer to a wait is for.
+    pub(in crate::machine) fn next_wait(&mut self, id: RegionId) -> Option<Task> {
+        let slot = self.table.find_next(id, &mut self.next.wait)?;
+        self.task(slot)
+    }
+
+    /// Returns the task that the next answer to a read is for.
+    pub(in crate::machine) fn next_read(&mut self, id: RegionId) -> Option<Task> {
+        let slot = self.table.find_next(id, &mut self.next.read)?;
+        self.task(slot)
+    }
+
     /// Returns the task in a slot, `None` when it was removed.
     pub(in crate::machine) fn task(&self, slot: Slot) -> Option<Task> {
         let marks = self.table.marks(slot);
@@ -85,6 +107,12 @@ impl Shelf {
 
     pub(in crate::machine) fn range(&self, slot: Slot) -> KeyRange {
         self.table.range(slot)
+    }
+
+    /// Returns whether all of a region is covered. The range is only unpacked if
+    /// its start is.
+    pub(in crate::machine) fn is_covered(&self, slot: Slot, by: &KeyRangeSet) -> bool {
+        by.contains_bytes(self.start(slot)) && by.covers(&self.range(slot))
     }
 
     pub(super) fn start(&self, slot: Slot) -> &[u8] {
@@ -231,7 +259,10 @@ impl Shelf {
     /// known just so; if not, the claim is to be put on the shelf when the
     /// listing is complete.
     pub(in crate::machine) fn list(&mut self, claim: &Claim, peer_id: PeerId, clean: bool) -> bool {
-        let known = self.table.find_any(claim.region.id).filter(|slot| {
+        let next = &mut self.next.claim;
+        let found = self.table.find_next(claim.region.id, next);
+        let found = found.or_else(|| self.table.find_any(claim.region.id));
+        let known = found.filter(|slot| {
             self.table.peer_id(*slot) == peer_id && self.table.matches(*slot, claim)
         });
         let Some(slot) = known else {
@@ -349,7 +380,9 @@ impl Shelf {
             reads: _,
             last_proof,
             pace: _,
+            next,
         } = self;
+        *next = Next::default();
         let in_state = |slot: &Slot, state| table.marks(*slot).state() == Some(state);
         ready.retain(|slot| in_state(slot, TaskState::Ready));
         confirmed.retain(|slot| in_state(slot, TaskState::Confirmed));

@@ -1,6 +1,6 @@
 /// The row of a region on its shelf. It stays the same until the shelf is
 /// tidied.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(in crate::machine) struct Slot(pub(super) u32);
 
 impl Slot {

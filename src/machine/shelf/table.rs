@@ -92,6 +92,19 @@ impl Table {
             .filter(|slot| !self.marks(*slot).is_gone())
     }
 
+    /// As [`Table::find`], but looks first where the region is if those asked for
+    /// come in key order, one or two swapped.
+    pub(super) fn find_next(&self, id: RegionId, next: &mut Slot) -> Option<Slot> {
+        let near = [next.row(), next.row() + 1].into_iter();
+        let found = near
+            .filter(|row| *row < self.sorted && self.ids.get(*row) == id.0)
+            .map(Slot::at)
+            .find(|slot| !self.marks(*slot).is_gone())
+            .or_else(|| self.find(id))?;
+        *next = Slot::at(found.row() + 1);
+        Some(found)
+    }
+
     /// Returns the row of a region, also of one that is gone, if it is still
     /// known.
     pub(super) fn find_any(&self, id: RegionId) -> Option<Slot> {

@@ -49,8 +49,14 @@ impl KeyRangeSet {
 
     /// Returns whether `key` is in the set.
     pub fn contains_key(&self, key: &Key) -> bool {
-        self.at_or_before(key)
-            .is_some_and(|(_, end)| end.is_after(key))
+        self.contains_bytes(key.as_bytes())
+    }
+
+    /// Returns whether the key that is made of `bytes` is in the set.
+    pub fn contains_bytes(&self, bytes: &[u8]) -> bool {
+        let at_or_before = (Bound::Unbounded, Bound::Included(bytes));
+        let entry = self.ranges.range::<[u8], _>(at_or_before).next_back();
+        entry.is_some_and(|(_, end)| end.as_key().is_none_or(|end| end.as_bytes() > bytes))
     }
 
     /// Returns whether some key of `range` is in the set.
