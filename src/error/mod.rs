@@ -12,10 +12,14 @@
 mod causes;
 mod failure;
 mod kind;
+#[cfg(any(feature = "tikv", feature = "lock"))]
+mod plain;
 mod user;
 
 #[cfg(any(feature = "tikv", feature = "lock-etcd", feature = "sim"))]
 pub(crate) use causes::with_causes;
 pub use failure::{Failure, FailureKind};
 pub use kind::ErrorKind;
+#[cfg(any(feature = "tikv", feature = "lock"))]
+pub(crate) use plain::without_controls;
 pub use user::Error;

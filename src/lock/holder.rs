@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use crate::error::without_controls;
+
 /// What stands in the way of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -118,19 +120,6 @@ impl Holder {
         parts.push(format!("id {}", self.id));
         without_controls(&parts.join(", "))
     }
-}
-
-/// Shows control characters as escapes.
-fn without_controls(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }
 
 /// Returns the time in UTC, to the second.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::error::{Failure, FailureKind};
+use crate::error::{Failure, FailureKind, without_controls};
 use crate::pb::{metapb, pdpb};
 use crate::range::KeyRange;
 use crate::region::{
@@ -169,9 +169,10 @@ pub(super) fn store(store: metapb::Store) -> Store {
         .collect();
     Store {
         id: StoreId(store.id),
-        address: store.address,
+        // Shown as they are.
+        address: without_controls(&store.address),
         state,
-        version: store.version,
+        version: without_controls(&store.version),
         labels,
         last_heartbeat_ns: store.last_heartbeat,
     }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use crate::error::without_controls;
 use crate::pb::errorpb;
 use crate::region::{RegionError, RegionErrorKind};
 
@@ -103,14 +104,14 @@ fn by_words(message: &str) -> (RegionErrorKind, String) {
         ),
     ];
     if is_raftstore_v2(message) {
-        return (Kind::Unsupported, without_keys(message).to_owned());
+        return (Kind::Unsupported, without_keys(message));
     }
     for (mark, kind, words) in known {
         if message.contains(mark) {
             return (kind, words.to_owned());
         }
     }
-    (Kind::Other, without_keys(message).to_owned())
+    (Kind::Other, without_keys(message))
 }
 
 fn not_leader_words(error: &errorpb::NotLeader) -> String {
@@ -129,20 +130,19 @@ pub(super) fn is_raftstore_v2(words: &str) -> bool {
     words.contains("raftstore v2") || words.contains("raftstore-v2")
 }
 
-/// Returns the words of a server, or others in their place when they may hold
-/// keys: a server prints regions with their keys into some messages.
-pub(super) fn without_keys(words: &str) -> &str {
+/// Returns the words of a server, on one line and not too many, or others in their
+/// place when they may hold keys: a server prints regions with their keys into some
+/// messages.
+pub(super) fn without_keys(words: &str) -> String {
     const LIMIT: usize = 400;
     if words.to_ascii_lowercase().contains("key") {
-        return "(words that may hold keys are left out)";
+        return "(words that may hold keys are left out)".to_owned();
     }
     if words.is_empty() {
-        return "(no words)";
+        return "(no words)".to_owned();
     }
-    match words.char_indices().nth(LIMIT) {
-        Some((cut, _)) => &words[..cut],
-        None => words,
-    }
+    let end = words.char_indices().nth(LIMIT).map(|(cut, _)| cut);
+    without_controls(&words[..end.unwrap_or(words.len())])
 }
 
 #[cfg(test)]
@@ -150,6 +150,14 @@ mod tests {
     use super::*;
     use crate::pb::errorpb::Error;
     use crate::pb::metapb;
+
+    /// They end up in lines of a log, and on terminals.
+    #[test]
+    fn words_of_a_server_stay_on_one_line() {
+        let error = said("bad\u{1b}[31m\nerror: made up");
+        let message = region_error(&error).message;
+        assert!(message.contains("bad\\u{1b}[31m\\nerror"), "{message:?}");
+    }
 
     const ABORTED: &str =
         "wait apply has been aborted, perhaps epoch not match or leadership changed, note = ";
