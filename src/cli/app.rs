@@ -1,8 +1,10 @@
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind as ClapErrorKind;
+use tokio::runtime::{Builder, Runtime};
 
 use super::args::{Cli, Command, Format};
 use super::exit::Outcome;
@@ -26,26 +28,44 @@ pub fn main() -> ExitCode {
 fn start(cli: Cli) -> Outcome {
     let reporter = match Reporter::start(cli.output, cli.show_keys) {
         Ok(reporter) => reporter,
-        Err(error) => return no_start("a thread", &error),
+        Err(error) => {
+            eprintln!("error: {}", no_start("thread", &error));
+            return Outcome::Error;
+        }
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("cli")
-        .enable_all()
-        .build();
-    let runtime = match runtime {
+    // Whatever happens, the output has its last line and the exit code its meaning.
+    let Ok(built) = catch_unwind(runtime) else {
+        return reporter.end(panicked());
+    };
+    let runtime = match built {
         Ok(runtime) => runtime,
-        Err(error) => return no_start("a runtime", &error),
+        Err(error) => {
+            let message = no_start("runtime", &error);
+            return reporter.end(RunResult::new(Outcome::Error).because("internal", message));
+        }
     };
-    let result = runtime.block_on(dispatch(cli.command, &reporter));
-    let outcome = reporter.end(result);
+    let work = || runtime.block_on(dispatch(cli.command, &reporter));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let outcome = reporter.end(result.unwrap_or_else(|_| panicked()));
     runtime.shutdown_background();
     outcome
 }
 
-fn no_start(what: &str, error: &std::io::Error) -> Outcome {
-    eprintln!("error: the system gives no {what}: {error}");
-    Outcome::Error
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("cli")
+        .enable_all()
+        .build()
+}
+
+fn panicked() -> RunResult {
+    let message = "a panic, of which the lines before tell; please report it";
+    RunResult::new(Outcome::Error).because("internal", message)
+}
+
+fn no_start(what: &str, error: &std::io::Error) -> String {
+    format!("the system gives no {what}: {error}")
 }
 
 async fn dispatch(command: Command, reporter: &Reporter) -> RunResult {

@@ -1,3 +1,5 @@
+use std::process::Stdio;
+
 use crate::support::run;
 
 /// The arguments, and what the message has to contain.
@@ -93,6 +95,25 @@ fn wrong_usage_has_a_json_result_too() {
         assert_eq!(result["kind"], "config");
         let message = result["message"].as_str().expect("a message");
         assert!(message.contains(part), "{args:?}: {message}");
+    }
+}
+
+/// With so few open files that something fails, each time somewhere else.
+#[test]
+fn whatever_the_system_refuses_there_is_a_result() {
+    for files in 4..=12 {
+        let script = format!(
+            "ulimit -n {files}; exec \"$0\" run --pd 127.0.0.1:1 --prepare-timeout 200ms --output json"
+        );
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_snapshot-prepare")]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let finished = crate::support::Running::start(command).finish();
+        let result = finished.result();
+        let outcome = result["outcome"].as_str().expect("told");
+        let code = finished.code.expect("not killed");
+        let known = [("error", 1), ("not_prepared", 10)];
+        assert!(known.contains(&(outcome, code)), "{files}: {finished:#?}");
     }
 }
 
