@@ -11,6 +11,11 @@ use crate::region::{RegionId, Store, StoreId};
 
 /// Comparing what was proven with what the stores say now (rule R14), round by
 /// round until nothing differs.
+///
+/// No store's listing can begin before the last proof of all, not even at a store
+/// whose own regions are long proven: that *exactly one* store claims a region
+/// takes a listing of every store, each begun after that region's proof, so the
+/// last proof anywhere binds them all.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Verify {
     /// The round under way: numbers from here on belong to it.
