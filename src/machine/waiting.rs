@@ -91,7 +91,7 @@ fn unleased(session: &Session) -> impl Iterator<Item = &Store> {
 
 fn asking_text(core: &Core, asking: &Asking, limit: usize) -> String {
     let mut parts = vec![format!(
-        "{} of {} regions proven, {} in flight, {} being retried",
+        "{} of {} known regions proven, {} in flight, {} being retried",
         asking.confirmed,
         asking.region_count(),
         asking.in_flight(),

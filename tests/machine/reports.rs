@@ -140,7 +140,7 @@ fn while_regions_are_missing_all_that_is_under_way_is_named() {
     bench.when(|ask| ask.is_wait() && ask.about(101), || Act::Never);
     bench.run_to(PhaseName::WaitApply);
     bench.run_for(ms(50));
-    let one = "5 of 6 regions proven, 1 in flight, 0 key ranges being retried";
+    let one = "5 of 6 known regions proven, 1 in flight, 0 key ranges being retried";
     assert_eq!(
         waits(&bench, ALL),
         format!("{one}; unanswered: 1 wait (region 101) at store 1")
@@ -159,7 +159,7 @@ fn ranges_that_failed_are_named_with_their_cause() {
     bench.run_for(ms(10));
     assert_eq!(
         waits(&bench, ALL),
-        "5 of 5 regions proven, 0 in flight, 1 key range being retried; \
+        "5 of 5 known regions proven, 0 in flight, 1 key range being retried; \
          region 101 at store 1: the region said Other (once)"
     );
 }
@@ -184,7 +184,8 @@ fn the_error_at_the_deadline_says_where_and_what() {
     let mut bench = Bench::new();
     bench.cluster.region(103).leader = None;
     let error = failed(&bench.run_to_end(), ErrorKind::PrepareTimeout);
-    let start = "no hold within 300s: still waiting in phase wait_apply for 5 of 5 regions proven";
+    let start =
+        "no hold within 300s: still waiting in phase wait_apply for 5 of 5 known regions proven";
     assert!(error.message().starts_with(start), "{error}");
     assert!(error.key_range().is_some());
 }
