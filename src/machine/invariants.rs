@@ -1,6 +1,7 @@
 use super::asking::Asking;
 use super::core::Core;
 use super::phase::Phase;
+use super::session::Session;
 use super::shelf::Task;
 use super::{Machine, Proof};
 use crate::range::KeyRangeSet;
@@ -29,6 +30,7 @@ impl Machine {
                     return Err("waits are sent although a store has no lease (R2)".to_owned());
                 }
                 proofs_are_covered(asking)?;
+                nothing_is_held_back(&self.core, session, asking)?;
                 nothing_is_forgotten(&self.core, asking)
             }
             Phase::Hold { .. } => match &self.core.prepared {
@@ -44,6 +46,25 @@ impl Machine {
     }
 }
 
+#[cfg(feature = "arbitrary")]
+impl Machine {
+    /// Lets the next input go over everything, as if nothing were known of what
+    /// has changed. A machine that it is done to before each input does the same
+    /// as one that goes only where something happened, if more slowly.
+    #[doc(hidden)]
+    pub fn forget_what_is_unchanged(&mut self) {
+        if let Some(session) = self.phase.session_mut() {
+            session.forget_next_deadline();
+        }
+        if let Some((_, asking)) = self.phase.asking_mut() {
+            asking.shelves.touch_all();
+            asking.listings.make_all_busy();
+            asking.retry.rejoin_all();
+            asking.finish_looks(&mut self.core);
+        }
+    }
+}
+
 /// A deadline that has passed was dealt with: otherwise whoever drives the
 /// machine would spin.
 fn time_is_used_up(machine: &Machine) -> Result<(), String> {
@@ -53,6 +74,20 @@ fn time_is_used_up(machine: &Machine) -> Result<(), String> {
             machine.core.now
         )),
         _ => Ok(()),
+    }
+}
+
+/// What the windows have room for was sent: nobody would come back to it (R8).
+fn nothing_is_held_back(core: &Core, session: &Session, asking: &Asking) -> Result<(), String> {
+    let mut shelves = asking.shelves.iter();
+    let held = shelves.find(|(store, shelf)| {
+        session.stores.contains_key(store) && shelf.holds_back(core.config.window)
+    });
+    match held {
+        None => Ok(()),
+        Some((store, _)) => Err(format!(
+            "store {store}: a wait or a read is held back though there is room for it"
+        )),
     }
 }
 

@@ -281,6 +281,11 @@ impl Listings {
         }
     }
 
+    #[cfg(feature = "arbitrary")]
+    pub(super) fn make_all_busy(&mut self) {
+        self.busy.extend(self.by_store.keys());
+    }
+
     /// Checks that no listing is forgotten.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut forgotten = self.by_store.iter();

@@ -89,7 +89,8 @@ fn shifted(at: Timestamp, was_now: Timestamp) -> Timestamp {
 /// Numbers are compared in two ways: one in flight with the one of an answer,
 /// and any with a mark, as earlier or later. So a normal form has to keep which
 /// marks a number lies between, and need not keep more of the order: within
-/// these bounds numbers are renamed in the order of the visit.
+/// these bounds numbers are renamed in the order of the visit. Those of the reads
+/// at a store are compared with each other, too, and are visited in their order.
 #[derive(Debug)]
 pub(super) struct Normalizer {
     was_now: Timestamp,

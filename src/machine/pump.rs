@@ -21,8 +21,11 @@ impl Asking {
         } = self;
         shelves.settle(|store, shelf| {
             if let Some(book) = session.stores.get(&store) {
-                pump_waits(core, book, shelf, proven);
+                // Reads first: they make room for waits, and a shelf on which
+                // nothing is in flight is not come back to.
                 pump_reads(core, book, shelf, reads);
+                shelf.trim_unsent();
+                pump_waits(core, book, shelf, proven);
                 shelf.trim_unsent();
             }
         });
@@ -156,12 +159,11 @@ impl Asking {
     }
 }
 
-/// Asks as many regions as the window allows. What is confirmed and cannot be read
-/// yet is bounded too: a store that is slow to read would only fill the books.
+/// Asks as many regions as the window allows.
 fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &KeyRangeSet) {
     let window = core.config.window;
     let mut regions = Vec::new();
-    while shelf.waits < window && shelf.confirmed.len() < 2 * window as usize {
+    while shelf.has_room_for_waits(window) {
         let Some(slot) = shelf.ready.pop_front() else {
             break;
         };
@@ -193,20 +195,21 @@ fn pump_waits(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, proven: &Key
 /// Reads as many regions as the store can take. A call costs much and a region in
 /// it little, so the next one waits until there is room for half of them.
 fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut Reads) {
-    let most = shelf.pace.most(core.config.window);
-    if shelf.reads > most / 2 {
+    if !shelf.has_room_for_reads(core.config.window) {
         return;
     }
-    let mut slots = Vec::new();
+    let most = shelf.pace.most(core.config.window);
     let mut regions = Vec::new();
-    while shelf.reads as usize + regions.len() < most as usize {
+    let mut request = None;
+    while shelf.reads < most {
         let Some(slot) = shelf.confirmed.pop_front() else {
             break;
         };
+        // One that was dropped and came back may be there twice.
         if let Some(task) = shelf.task(slot)
             && task.state == TaskState::Confirmed
         {
-            slots.push(slot);
+            shelf.begin_read(slot, *request.get_or_insert_with(|| core.number()));
             regions.push(ReadTarget {
                 region_id: task.id,
                 epoch: task.epoch,
@@ -214,13 +217,9 @@ fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut 
             });
         }
     }
-    if regions.is_empty() {
+    let Some(request) = request else {
         return;
-    }
-    let request = core.number();
-    for slot in slots {
-        shelf.begin_read(slot, request);
-    }
+    };
     let ids = regions.iter().map(|target| target.region_id);
     reads.begin(request, book.store.id, ids, core.now);
     core.emit(Effect::LeaderRead {
@@ -233,6 +232,7 @@ fn pump_reads(core: &mut Core, book: &StoreBook, shelf: &mut Shelf, reads: &mut 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     use super::*;
     use crate::machine::entry::{Entry, EntryState};
@@ -294,27 +294,155 @@ mod tests {
         assert!(!catches(&mut proven));
     }
 
-    /// A call for a few regions costs nearly as much as one for many.
-    #[test]
-    fn reads_wait_until_half_of_the_window_is_free() {
+    /// A session with the one store.
+    fn session() -> Session {
         let store = crate::region::Store {
             id: StoreId(1),
             ..crate::region::Store::default()
         };
         let mut session = Session::default();
         session.add(store, RequestId(1));
+        session
+    }
+
+    fn core(window: u32) -> Core {
+        let config = Config {
+            window,
+            ..Config::default()
+        };
+        Core::new(config, Timestamp::ZERO)
+    }
+
+    /// A call for a few regions costs nearly as much as one for many.
+    #[test]
+    fn reads_wait_until_half_of_the_window_is_free() {
+        let session = session();
         for (in_flight, goes_out) in [(0, true), (2, true), (3, false), (4, false)] {
-            let config = Config {
-                window: 4,
-                ..Config::default()
-            };
-            let mut core = Core::new(config, Timestamp::ZERO);
+            let mut core = core(4);
             let mut asking = asking(|shelf, slot| shelf.make_confirmed(slot));
             let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
             shelf.reads = in_flight;
             let book = &session.stores[&StoreId(1)];
             pump_reads(&mut core, book, shelf, &mut asking.reads);
             assert_eq!(core.poll_effect().is_some(), goes_out, "{in_flight}");
+        }
+    }
+
+    /// A store that claims regions numbered from 1 on.
+    fn claims(regions: u16) -> Asking {
+        let mut shelf = Shelf::default();
+        for id in 1..=regions {
+            let keys = [id.to_be_bytes(), (id + 1).to_be_bytes()];
+            let range = KeyRange::from_wire(keys[0].to_vec(), keys[1].to_vec());
+            let claim = Claim {
+                region: Region {
+                    id: RegionId(id.into()),
+                    range: range.expect("not empty"),
+                    epoch: RegionEpoch::default(),
+                    peers: Vec::new(),
+                },
+                has_pending_admin: false,
+            };
+            shelf.collect(&claim, PeerId(1));
+        }
+        shelf.seal();
+        Asking::new(BTreeMap::from([(StoreId(1), shelf)]))
+    }
+
+    /// Returns the regions of the waits and of the reads that were sent.
+    fn sent(core: &mut Core) -> [Vec<u64>; 2] {
+        let [mut waits, mut reads] = [Vec::new(), Vec::new()];
+        while let Some(effect) = core.poll_effect() {
+            match effect {
+                Effect::WaitApply { regions, .. } => {
+                    waits.extend(regions.iter().map(|target| target.region_id.0));
+                }
+                Effect::LeaderRead { regions, .. } => {
+                    reads.extend(regions.iter().map(|target| target.region_id.0));
+                }
+                _ => {}
+            }
+        }
+        [waits, reads]
+    }
+
+    #[test]
+    fn what_was_confirmed_and_is_gone_keeps_no_wait_from_being_sent() {
+        let (mut core, session) = (core(1), session());
+        let mut asking = claims(4);
+        let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+        for id in 1..=3 {
+            let slot = shelf.get(RegionId(id)).expect("known").slot;
+            shelf.make_confirmed(slot);
+            shelf.remove(RegionId(id));
+        }
+        let slot = shelf.get(RegionId(4)).expect("known").slot;
+        shelf.make_ready(slot, Timestamp::ZERO);
+        asking.pump(&mut core, &session);
+        assert_eq!(sent(&mut core), [vec![4], vec![]]);
+    }
+
+    /// A region whose claim goes and comes while its read waits for its turn.
+    #[test]
+    fn a_region_that_is_confirmed_twice_is_read_once() {
+        let (mut core, session) = (core(4), session());
+        let mut asking = claims(2);
+        let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+        let slots = [1, 2].map(|id| shelf.get(RegionId(id)).expect("known").slot);
+        for slot in [slots[0], slots[1], slots[1], slots[0]] {
+            shelf.make_confirmed(slot);
+        }
+        asking.pump(&mut core, &session);
+        assert_eq!(sent(&mut core), [vec![], vec![1, 2]]);
+        asking.shelves.check(4).expect("sound");
+    }
+
+    /// However many answers come at a time.
+    #[test]
+    fn a_store_that_is_fast_again_is_given_the_whole_window_again() {
+        for at_a_time in [1, 3, 8, 100] {
+            let (mut core, session) = (core(512), session());
+            let mut asking = claims(8_000);
+            let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+            for _ in 0..9 {
+                shelf.pace.note_silence(512, 512);
+            }
+            // Some are slow in coming yet.
+            let mut slow = 40;
+            let slots: Vec<_> = shelf.iter().map(|task| task.slot).collect();
+            for slot in slots {
+                shelf.note_asked(slot, Timestamp::ZERO);
+                shelf.make_confirmed(slot);
+            }
+            assert!(shelf.pace.most(512) < 32, "slow at first");
+            let mut most = 0;
+            for _ in 0..8_000 {
+                asking.pump(&mut core, &session);
+                sent(&mut core);
+                let shelf = &asking.shelves[&StoreId(1)];
+                most = most.max(shelf.reads);
+                let reading = shelf.iter().filter_map(|task| {
+                    let request = shelf.read_of(task.slot)?;
+                    let answer = crate::region::ReadAnswer {
+                        region_id: task.id,
+                        epoch: task.epoch,
+                        result: Ok(()),
+                    };
+                    Some((request, answer))
+                });
+                let answers: Vec<_> = reading.take(at_a_time).collect();
+                if answers.is_empty() || most == 512 {
+                    break;
+                }
+                if slow > 0 {
+                    core.now = core.now + Duration::from_secs(2);
+                    slow -= 1;
+                }
+                for (request, answer) in answers {
+                    asking.handle_read(&mut core, &session, request, &answer);
+                }
+            }
+            assert_eq!(most, 512, "{at_a_time} answers at a time");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::RequestId;
 use super::normal::Normalizer;
-use super::shelf::FEWEST_READS as FEWEST;
+use super::shelf::TELLING_READS;
 use crate::region::{RegionId, StoreId};
 use crate::time::Timestamp;
 
@@ -185,7 +185,7 @@ impl Reads {
                 sent,
                 left: _,
             } = batch;
-            if *size < FEWEST {
+            if *size < TELLING_READS {
                 // Its time is of no account.
                 *sent = None;
             } else if let Some(sent) = sent {

@@ -345,6 +345,11 @@ impl RetryBook {
         }
     }
 
+    #[cfg(feature = "arbitrary")]
+    pub(super) fn rejoin_all(&mut self) {
+        self.unjoined.clone_from(&self.queued);
+    }
+
     /// Checks that no two entries overlap.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut last: Option<&KeyRange> = None;

@@ -301,6 +301,11 @@ impl Session {
         timers.next()
     }
 
+    #[cfg(feature = "arbitrary")]
+    pub(super) const fn forget_next_deadline(&mut self) {
+        self.next = None;
+    }
+
     /// Checks that no lease has changed unnoticed.
     pub(super) fn check(&self, core: &Core) -> Result<(), String> {
         if self.next_deadline(core) != self.find_next_deadline(core) {

@@ -11,4 +11,5 @@ mod plausible;
 mod runner;
 mod same_again;
 mod transitions;
+mod unchanged;
 mod wild;

@@ -155,6 +155,24 @@ impl Shelf {
         }
     }
 
+    /// Returns whether another region may be asked. What is confirmed and cannot
+    /// be read yet is bounded too: a store that is slow to read would only fill
+    /// the books.
+    pub(in crate::machine) fn has_room_for_waits(&self, window: u32) -> bool {
+        self.waits < window && self.confirmed.len() < 2 * window as usize
+    }
+
+    /// Returns whether a call for reads may go out.
+    pub(in crate::machine) fn has_room_for_reads(&self, window: u32) -> bool {
+        self.reads <= self.pace.most(window) / 2
+    }
+
+    /// Returns whether something could be sent that is not.
+    pub(in crate::machine) fn holds_back(&self, window: u32) -> bool {
+        (self.has_room_for_waits(window) && !self.ready.is_empty())
+            || (self.has_room_for_reads(window) && !self.confirmed.is_empty())
+    }
+
     /// Returns when a region was asked, or looked at anew, last.
     pub(in crate::machine) fn last_asked(&self, slot: Slot) -> Option<Timestamp> {
         self.asks.get(&slot).map(|ask| ask.last)

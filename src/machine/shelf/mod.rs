@@ -18,7 +18,7 @@ mod laws;
 mod tests;
 
 pub(super) use books::Shelf;
-pub(super) use pace::FEWEST as FEWEST_READS;
+pub(super) use pace::TELLING as TELLING_READS;
 pub(super) use shelves::Shelves;
 pub(super) use slot::Slot;
 pub(super) use sweep::sweep;

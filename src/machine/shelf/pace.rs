@@ -4,9 +4,13 @@ use std::time::Duration;
 const SLOW: Duration = Duration::from_secs(1);
 /// One that has by then could do with more.
 const FAST: Duration = Duration::from_millis(250);
-/// The fewest reads that are sent at once, and the smallest batch whose time says
-/// anything about the store and not about one of its regions.
-pub(in crate::machine) const FEWEST: u32 = 16;
+/// The fewest reads that are in flight where there are so many.
+const FEWEST: u32 = 16;
+/// The smallest batch whose time says anything about the store and not about one of
+/// its regions. A batch goes out when there is room for half of what may be in
+/// flight, so at the slowest pace they are that small, and a store that is fast
+/// again has to be told by them.
+pub(in crate::machine) const TELLING: u32 = FEWEST / 2;
 
 /// How many reads a store is given at once: the whole window, unless it cannot
 /// keep up. Reads that lie in its queue for longer than their deadline would be
@@ -25,7 +29,7 @@ impl ReadPace {
 
     /// Takes in how long the store took for half of a batch of `size` reads.
     pub(in crate::machine) fn note_half(&mut self, size: u32, took: Duration, window: u32) {
-        if size < FEWEST {
+        if size < TELLING {
             return;
         }
         let most = self.most(window);
@@ -38,7 +42,7 @@ impl ReadPace {
 
     /// Takes in that a batch of `size` reads was not answered at all in time.
     pub(in crate::machine) fn note_silence(&mut self, size: u32, window: u32) {
-        if size >= FEWEST {
+        if size >= TELLING {
             self.set(self.most(window) / 4, window);
         }
     }
@@ -87,8 +91,8 @@ mod tests {
     #[test]
     fn a_few_reads_say_nothing_about_the_store() {
         let mut pace = ReadPace::default();
-        pace.note_half(FEWEST - 1, slow(), WINDOW);
-        pace.note_silence(FEWEST - 1, WINDOW);
+        pace.note_half(TELLING - 1, slow(), WINDOW);
+        pace.note_silence(TELLING - 1, WINDOW);
         assert_eq!(pace.most(WINDOW), WINDOW);
     }
 

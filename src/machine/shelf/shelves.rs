@@ -46,6 +46,11 @@ impl Shelves {
         self.by_store.values_mut()
     }
 
+    #[cfg(feature = "arbitrary")]
+    pub(in crate::machine) fn touch_all(&mut self) {
+        self.touched.extend(self.by_store.keys());
+    }
+
     /// Goes through the shelves that were touched since the last time.
     pub(in crate::machine) fn settle(&mut self, mut each: impl FnMut(StoreId, &mut Shelf)) {
         while let Some(store) = self.touched.pop_first() {
