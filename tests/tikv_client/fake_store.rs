@@ -51,6 +51,11 @@ pub(crate) enum Messages {
     Without(u64),
     /// Answered one and cut off.
     CutAfterOne,
+    /// Ended well without an answer.
+    Ended,
+    /// Answered twice, with numbers that were never sent and ones that have no
+    /// answer between.
+    Muddled,
 }
 
 #[derive(Debug, Default)]
@@ -330,6 +335,18 @@ impl Tikv for Service {
                 .map(|reply: Result<BatchCommandsResponse, _>| {
                     reply.map(|mut reply| {
                         reply.responses[0].cmd = None;
+                        reply
+                    })
+                })
+                .boxed(),
+            Messages::Ended => stream::empty().boxed(),
+            Messages::Muddled => replies
+                .map(|reply: Result<BatchCommandsResponse, _>| {
+                    reply.map(|mut reply| {
+                        let again = [reply.responses[0].clone(), reply.responses[0].clone()];
+                        reply.responses.extend(again);
+                        let id = reply.request_ids[0];
+                        reply.request_ids.extend([id, u64::MAX, id + 1]);
                         reply
                     })
                 })

@@ -143,6 +143,41 @@ async fn one_read_hangs(store: FakeStore) {
 }
 
 #[tokio::test]
+async fn reads_that_hang_and_nearly_fill_the_call_leave_the_rest_of_it_to_others() {
+    for messages in both_ways() {
+        let store = store_with(messages).await;
+        store.script().hanging = (1..=15).collect();
+        let pd = FakePd::start().await;
+        let mut options = Options::default();
+        options.reads_in_flight = 16;
+        let cluster = soon(TikvCluster::connect([pd.url()], Security::none(), options))
+            .await
+            .expect("PD is there");
+        let targets = (1..=40).map(target).collect();
+        let mut reads = soon(cluster.leader_reads(&store_at(store.address), targets))
+            .await
+            .expect("it begins");
+        let mut found = Vec::new();
+        while found.len() < 25 {
+            let batch = soon(reads.next()).await.expect("more to come");
+            found.extend(batch.expect("it reads"));
+        }
+        let mut ids: Vec<_> = found.iter().map(|answer| answer.region_id.0).collect();
+        ids.sort_unstable();
+        assert!(ids.into_iter().eq(16..=40), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_answers_nothing_that_was_asked_is_passed_over() {
+    let store = store_with(Messages::Muddled).await;
+    let cluster = connect(FakePd::start().await.url()).await;
+    // No answer is counted twice: the helper looks for that.
+    let found = read_all(&cluster, &store, 1..=600).await.expect("it reads");
+    assert!(found.keys().copied().eq(1..=600));
+}
+
+#[tokio::test]
 async fn the_kind_of_read_follows_the_storage_and_is_remembered() {
     for (storage, kv, raw) in [
         (Storage::V1, 12, 0),
@@ -233,6 +268,7 @@ async fn a_store_that_cannot_take_many_in_a_message_is_asked_one_by_one() {
         Messages::Refused(Code::Internal),
         Messages::Refused(Code::Unknown),
         Messages::Unknown,
+        Messages::Ended,
     ] {
         let store = store_with(messages.clone()).await;
         let cluster = connect(FakePd::start().await.url()).await;

@@ -5,7 +5,7 @@ use super::alone::{self, Alone};
 use super::batch::Batch;
 use super::reader::Reader;
 use crate::cluster::Batches;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::region::{ReadAnswer, ReadTarget};
 
 /// The answers to leader reads, as they come.
@@ -73,6 +73,10 @@ impl Batches<ReadAnswer> for TikvReads {
                 Some(Err(failure)) if batch.is_answered() => return Some(Err(failure)),
                 Some(Err(failure)) if manner.note_failed(failure.kind) => batch.targets(),
                 Some(Err(failure)) => return Some(Err(failure)),
+                // Ended as if all were well.
+                None if !batch.is_answered() && manner.note_failed(FailureKind::Malformed) => {
+                    batch.targets()
+                }
                 None => batch.refused(),
             };
             if left.is_empty() {

@@ -1,9 +1,11 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use tonic::{Status, Streaming};
 
 use super::outcome::{Outcome, judge_kv, judge_raw};
@@ -20,6 +22,10 @@ use crate::tikv::status::Place;
 
 use batch_commands_request::request;
 use batch_commands_response::response;
+
+/// How long there may be room that is not worth a message by itself until it is
+/// used all the same: what fills the rest may hang.
+const LINGER: Duration = Duration::from_millis(250);
 
 type Requests = mpsc::UnboundedSender<BatchCommandsRequest>;
 type Answers = Chunks<Streaming<BatchCommandsResponse>, Status>;
@@ -51,6 +57,8 @@ struct Progress {
     answered: usize,
     /// The most that are sent and not answered.
     most: usize,
+    /// When the room that there is will be used, however little it is.
+    flush_at: Option<Instant>,
 }
 
 enum Call {
@@ -95,6 +103,7 @@ impl Batch {
                 sent,
                 answered: 0,
                 most: in_flight,
+                flush_at: None,
             },
             refused: Vec::new(),
         }
@@ -117,7 +126,17 @@ impl Batch {
             Call::Opening(_) => return None,
         };
         let peer = &self.reader.peer;
-        match opened.answers.next().await? {
+        let found = match self.progress.flush_at {
+            None => opened.answers.next().await,
+            Some(at) => match timeout_at(at, opened.answers.next()).await {
+                Ok(found) => found,
+                Err(_) => {
+                    self.send_more(1);
+                    return Some(Ok(Vec::new()));
+                }
+            },
+        };
+        match found? {
             Err(status) => Some(Err(peer.judge(&status, Place::Read, &opened.connection))),
             Ok(messages) => {
                 peer.note_answer(&opened.connection);
@@ -147,7 +166,8 @@ impl Batch {
                 answers.extend(self.judge(number, response));
             }
         }
-        self.send_more();
+        let worth_it = self.progress.most.div_ceil(8);
+        self.send_more(worth_it);
         answers
     }
 
@@ -183,8 +203,8 @@ impl Batch {
         Some(outcome.answer(target))
     }
 
-    /// Sends what there is room for, once it is worth a message.
-    fn send_more(&mut self) {
+    /// Sends what there is room for, if that is at least so much.
+    fn send_more(&mut self, least: usize) {
         let Call::Open(opened) = &mut self.call else {
             return;
         };
@@ -192,19 +212,24 @@ impl Batch {
             sent,
             answered,
             most,
+            flush_at,
         } = self.progress;
         let room = most - (sent - answered);
+        self.progress.flush_at = None;
         if let Some(requests) = &opened.requests
-            && room >= most.div_ceil(8)
+            && room >= least
         {
             let end = self.targets.len().min(sent + room);
             let more = request(&self.reader, self.raw, &self.targets[sent..end], sent);
             // A call that is over says so where its answers come from.
             let _ = requests.send(more);
             self.progress.sent = end;
+        } else if room > 0 {
+            self.progress.flush_at = flush_at.or_else(|| Some(Instant::now() + LINGER));
         }
         if self.progress.sent == self.targets.len() {
             opened.requests = None;
+            self.progress.flush_at = None;
         }
     }
 }
