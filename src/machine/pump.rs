@@ -366,6 +366,66 @@ mod tests {
         [waits, reads]
     }
 
+    fn slot(asking: &Asking, id: u64) -> Slot {
+        let task = asking.shelves[&StoreId(1)].get(RegionId(id));
+        task.expect("known").slot
+    }
+
+    #[test]
+    fn no_more_is_read_than_there_is_room_for() {
+        let (mut core, session) = (core(8), session());
+        let mut asking = claims(10);
+        for id in 1..=10 {
+            let slot = slot(&asking, id);
+            let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+            shelf.make_confirmed(slot);
+            shelf.reads = 3;
+        }
+        asking.pump(&mut core, &session);
+        assert_eq!(sent(&mut core), [vec![], (1..=5).collect()]);
+    }
+
+    /// What is confirmed and cannot be read yet is bounded.
+    #[test]
+    fn waits_do_not_run_far_ahead_of_the_reads() {
+        for (confirmed, goes_out) in [(5, true), (6, false), (7, false)] {
+            let (mut core, session) = (core(3), session());
+            let mut asking = claims(8);
+            for id in 1..=confirmed {
+                let slot = slot(&asking, id);
+                let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+                shelf.make_confirmed(slot);
+                // The window for reads is full.
+                shelf.reads = 3;
+            }
+            let ready = slot(&asking, 8);
+            let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+            shelf.make_ready(ready, Timestamp::ZERO);
+            asking.pump(&mut core, &session);
+            let [waits, reads] = sent(&mut core);
+            assert_eq!((waits.len(), reads.len()), (goes_out.into(), 0));
+        }
+    }
+
+    #[test]
+    fn only_the_waits_that_are_overdue_are_looked_at_anew() {
+        let (mut core, session) = (core(8), session());
+        let mut asking = claims(2);
+        let late = Timestamp::from_micros(1_000_000);
+        for (id, sent) in [(1, Timestamp::ZERO), (2, late)] {
+            let slot = slot(&asking, id);
+            let shelf = asking.shelves.get_mut(StoreId(1)).expect("known");
+            shelf.begin_wait(slot, sent);
+        }
+        core.now = late;
+        asking.pump(&mut core, &session);
+        core.now = Timestamp::ZERO + core.config.ask_timeout;
+        asking.expire_waits(&mut core);
+        let looked_at: Vec<_> = asking.retry.iter().map(|entry| &entry.range).collect();
+        let first = asking.shelves[&StoreId(1)].range(slot(&asking, 1));
+        assert_eq!(looked_at, [&first]);
+    }
+
     #[test]
     fn what_was_confirmed_and_is_gone_keeps_no_wait_from_being_sent() {
         let (mut core, session) = (core(1), session());

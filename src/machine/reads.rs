@@ -262,6 +262,23 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_batch_is_timed_once() {
+        for (size, half) in [(1, 1), (2, 1), (3, 2), (6, 3), (7, 4)] {
+            let mut reads = Reads::default();
+            let request = RequestId(1);
+            let regions = (1..=size).map(RegionId);
+            reads.begin(request, StoreId(1), regions, at(1));
+            let timed = (1..=size).map(|id| reads.end_one(request, RegionId(id), at(1 + id)));
+            let timed: Vec<_> = timed.collect();
+            for (id, timed) in (1..=size).zip(timed) {
+                let expected = (id == half).then(|| (size as u32, Duration::from_secs(half)));
+                assert_eq!(timed, expected, "{id} of {size}");
+            }
+            assert!(reads.is_empty());
+        }
+    }
+
+    #[test]
     fn the_next_deadline_is_never_later_than_the_true_one() {
         let mut reads = sent(&[(1, 1), (2, 1)]);
         answer(&mut reads, 11, 4);

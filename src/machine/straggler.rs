@@ -78,3 +78,30 @@ impl Asking {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::machine::Config;
+    use crate::machine::shelf::Shelf;
+
+    /// Each of so many stores has one wait in flight.
+    fn in_flight(stores: u64) -> Asking {
+        let mut shelf = Shelf::default();
+        shelf.waits = 1;
+        let shelves = (1..=stores).map(|id| (StoreId(id), shelf.clone()));
+        Asking::new(BTreeMap::from_iter(shelves))
+    }
+
+    #[test]
+    fn a_few_requests_in_flight_are_stragglers_and_many_are_not() {
+        for (stores, are_few) in [(0, false), (1, true), (16, true), (17, false), (40, false)] {
+            let core = Core::new(Config::default(), Timestamp::ZERO);
+            let mut asking = in_flight(stores);
+            asking.note_stragglers(&core);
+            assert_eq!(asking.stragglers.due().is_some(), are_few, "{stores}");
+        }
+    }
+}

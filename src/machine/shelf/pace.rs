@@ -3,7 +3,7 @@ use std::time::Duration;
 /// A store that has not answered half of a batch of reads by then is overloaded.
 const SLOW: Duration = Duration::from_secs(1);
 /// One that has by then could do with more.
-const FAST: Duration = Duration::from_millis(250);
+const FAST: Duration = Duration::from_millis(500);
 /// The fewest reads that are in flight where there are so many.
 const FEWEST: u32 = 16;
 /// The smallest batch whose time says anything about the store and not about one of
@@ -85,6 +85,19 @@ mod tests {
     fn silence_takes_more_away_than_slowness() {
         let mut pace = ReadPace::default();
         pace.note_silence(SIZE, WINDOW);
+        assert_eq!(pace.most(WINDOW), WINDOW / 4);
+    }
+
+    #[test]
+    fn what_takes_just_as_long_as_it_may_changes_nothing() {
+        let mut pace = ReadPace::default();
+        pace.note_half(SIZE, SLOW, WINDOW);
+        assert_eq!(pace.most(WINDOW), WINDOW);
+        pace.note_half(SIZE, slow(), WINDOW);
+        pace.note_half(SIZE, FAST, WINDOW);
+        assert_eq!(pace.most(WINDOW), WINDOW / 2);
+        // The smallest batch that counts.
+        pace.note_half(TELLING, slow(), WINDOW);
         assert_eq!(pace.most(WINDOW), WINDOW / 4);
     }
 
