@@ -308,6 +308,33 @@ impl Listings {
 mod tests {
     use super::*;
 
+    /// Of many regions with a voter on a store that takes no part only some are
+    /// known; of the others it is not said that they have none.
+    #[test]
+    fn a_claim_that_is_not_clean_is_told_as_far_as_it_is_known() {
+        let (store, stranger) = (StoreId(1), StoreId(9));
+        let pending = "has an admin command pending";
+        let known = "has a voter on store 9, which is not suspended";
+        let told = |regions: u64| {
+            let mut listings = Listings::default();
+            listings.want(store, RequestId(1));
+            for region in 1..=regions {
+                listings.note_stranger(store, RegionId(region), stranger);
+            }
+            (1..=regions + 1)
+                .map(|region| listings.unclean_text(store, RegionId(region)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(0), [pending]);
+        assert_eq!(told(7), [vec![known; 7], vec![pending]].concat());
+        let either = format!("{pending}, or a voter on a store that is not suspended");
+        for regions in [8, 9, 20] {
+            let told = told(regions);
+            assert!(told[..8].iter().all(|text| text == known), "{regions}");
+            assert!(told[8..].iter().all(|text| *text == either), "{regions}");
+        }
+    }
+
     #[test]
     fn a_listing_is_wanted_until_one_with_that_number_or_a_later_one_is_complete() {
         for (wanted, completed, is_wanted) in [

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,10 @@ use crate::error::FailureKind;
 /// later ones go out alone: what lies between may swallow a call that it does
 /// not know.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How many messages may fail in a row, whatever the reason, without an answer to
+/// any, until the reads go out alone: where the connection is broken that does no
+/// harm, and elsewhere it may help.
+const FAILURES: u32 = 3;
 /// How long after a message that came to nothing the next one is tried: the reason
 /// may be gone, or was one that says nothing of messages. Doubled each time.
 const REST: Duration = Duration::from_secs(10);
@@ -23,6 +27,8 @@ pub(in crate::tikv) struct Manner {
     /// `RawBatchGet` is asked first.
     raw: AtomicBool,
     batches: Mutex<Batches>,
+    /// Messages that failed since the last answer.
+    failures: AtomicU32,
 }
 
 /// What is known of `BatchCommands`.
@@ -107,6 +113,7 @@ impl Manner {
     }
 
     pub(super) fn note_served(&self) {
+        self.failures.store(0, Ordering::Relaxed);
         *self.batches() = Batches::Served;
     }
 
@@ -117,9 +124,11 @@ impl Manner {
     /// Takes in that a message of reads failed before anything came back.
     /// Returns whether the same reads may do better alone.
     pub(super) fn note_failed(&self, kind: FailureKind) -> bool {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
         let mut batches = self.batches();
         match kind {
             FailureKind::Unsupported => batches.refuse(),
+            _ if failures >= FAILURES => batches.refuse(),
             // Says nothing of the call.
             FailureKind::Unavailable
             | FailureKind::Transport
@@ -160,9 +169,28 @@ mod tests {
     #[test]
     fn a_broken_connection_says_nothing() {
         let manner = Manner::default();
+        for _ in 1..FAILURES {
+            assert!(manner.begin_batch());
+            assert!(!manner.note_failed(FailureKind::Transport));
+        }
         assert!(manner.begin_batch());
+        manner.note_served();
         assert!(!manner.note_failed(FailureKind::Transport));
         assert!(manner.begin_batch());
+    }
+
+    #[test]
+    fn what_fails_again_and_again_is_tried_in_the_other_way() {
+        for kind in [FailureKind::Unavailable, FailureKind::Cancelled] {
+            let manner = Manner::default();
+            for _ in 1..FAILURES {
+                assert!(manner.begin_batch());
+                assert!(!manner.note_failed(kind));
+            }
+            assert!(manner.begin_batch());
+            assert!(manner.note_failed(kind), "{kind:?}");
+            assert!(!manner.begin_batch());
+        }
     }
 
     #[test]
