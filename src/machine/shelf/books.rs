@@ -5,7 +5,6 @@ use super::pace::ReadPace;
 use super::table::Table;
 use super::{Slot, Task, TaskState};
 use crate::machine::RequestId;
-use crate::machine::normal::Normalizer;
 use crate::range::{Key, KeyRange, KeyRangeSet};
 use crate::region::{Claim, PeerId, RegionId, StoreId};
 use crate::time::Timestamp;
@@ -17,11 +16,11 @@ const ASKED_MIN: usize = 256;
 /// The regions of one store.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(in crate::machine) struct Shelf {
-    table: Table,
+    pub(super) table: Table,
     /// What only regions that were asked and are not proven need.
-    asks: BTreeMap<Slot, Ask>,
+    pub(super) asks: BTreeMap<Slot, Ask>,
     /// Waits that are in flight for an epoch that is no longer wanted.
-    orphans: BTreeSet<RegionId>,
+    pub(super) orphans: BTreeSet<RegionId>,
     /// The number of the last complete listing since the leases.
     pub(in crate::machine) listed: Option<RequestId>,
     /// Regions to ask; may hold ones that need it no more.
@@ -37,13 +36,13 @@ pub(in crate::machine) struct Shelf {
     pub(in crate::machine) last_proof: Option<Timestamp>,
     /// How many reads it is given at once.
     pub(in crate::machine) pace: ReadPace,
-    next: Next,
+    pub(super) next: Next,
 }
 
 /// Where the next answer is looked for first: a store answers more or less in
 /// the order in which it was asked, and lists in key order or in another one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Next {
+pub(super) struct Next {
     wait: Slot,
     read: Slot,
     claim: Slot,
@@ -51,13 +50,13 @@ struct Next {
 
 /// How a region is being asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Ask {
+pub(super) struct Ask {
     /// When it was asked first, for the report.
-    first: Timestamp,
+    pub(super) first: Timestamp,
     /// When it was asked, or looked at anew, last.
-    last: Timestamp,
+    pub(super) last: Timestamp,
     /// The read in flight.
-    read: Option<RequestId>,
+    pub(super) read: Option<RequestId>,
 }
 
 /// A region that the store claims no more.
@@ -362,7 +361,7 @@ impl Shelf {
         }
     }
 
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         let moved = self.table.sort();
         let to = |slot: &Slot| moved.get(slot.row()).copied().flatten();
         self.ready = self.ready.iter().filter_map(to).collect();
@@ -375,56 +374,6 @@ impl Shelf {
         self.asks = asks
             .filter_map(|(slot, ask)| Some((to(slot)?, *ask)))
             .collect();
-    }
-}
-
-impl Shelf {
-    pub(in crate::machine) fn normalize(&mut self, to: &mut Normalizer) {
-        self.sort();
-        let asked = std::mem::take(&mut self.asked);
-        self.asked = asked
-            .into_iter()
-            .filter(|(sent, slot)| self.is_asked(*slot, *sent))
-            .collect();
-        let Self {
-            table,
-            asks,
-            orphans: _,
-            listed,
-            ready,
-            confirmed,
-            asked,
-            waits: _,
-            reads: _,
-            last_proof,
-            pace: _,
-            next,
-        } = self;
-        *next = Next::default();
-        let in_state = |slot: &Slot, state| table.marks(*slot).state() == Some(state);
-        ready.retain(|slot| in_state(slot, TaskState::Ready));
-        confirmed.retain(|slot| in_state(slot, TaskState::Confirmed));
-        for (sent, _) in asked {
-            to.instant(sent);
-        }
-        for (slot, ask) in asks {
-            let Ask { first, last, read } = ask;
-            to.forget(first);
-            if in_state(slot, TaskState::Waiting) || in_state(slot, TaskState::Blocked) {
-                to.instant(last);
-            } else {
-                to.forget(last);
-            }
-            if let Some(request) = read {
-                to.number(request);
-            }
-        }
-        if let Some(number) = listed {
-            to.past(number);
-        }
-        if let Some(at) = last_proof {
-            to.forget(at);
-        }
     }
 }
 
@@ -582,7 +531,7 @@ impl Shelf {
 
     /// Returns whether the wait that was sent, or looked at, at `sent` is
     /// unanswered.
-    fn is_asked(&self, slot: Slot, sent: Timestamp) -> bool {
+    pub(super) fn is_asked(&self, slot: Slot, sent: Timestamp) -> bool {
         let state = self.table.marks(slot).state();
         matches!(state, Some(TaskState::Waiting | TaskState::Blocked))
             && self.asks.get(&slot).is_some_and(|ask| ask.last == sent)

@@ -4,6 +4,7 @@ mod books;
 mod bounds;
 mod column;
 mod marks;
+mod normal;
 mod pace;
 mod shelves;
 mod slot;
