@@ -381,10 +381,7 @@ impl Asking {
     }
 
     pub(super) fn in_flight(&self) -> u64 {
-        self.shelves
-            .values()
-            .map(|shelf| u64::from(shelf.waits) + u64::from(shelf.reads))
-            .sum()
+        self.in_flight_up_to(u64::MAX)
     }
 
     /// Returns what is in flight, but counts no further than it has to.

@@ -75,8 +75,10 @@ impl Listings {
 
     /// Wants no listings for looks any more.
     pub(super) fn forget_looks(&mut self) {
-        for listing in self.busy_mut() {
-            listing.wanted_for_looks = None;
+        for id in &self.busy {
+            if let Some(listing) = self.by_store.get_mut(id) {
+                listing.wanted_for_looks = None;
+            }
         }
     }
 
@@ -112,17 +114,6 @@ impl Listings {
             }
             listing.is_busy()
         });
-    }
-
-    fn busy_mut(&mut self) -> impl Iterator<Item = &mut Listing> {
-        let all = self.by_store.iter_mut();
-        let busy = &self.busy;
-        // Hardly ever more than none or all.
-        let all = if busy.is_empty() { None } else { Some(all) };
-        all.into_iter()
-            .flatten()
-            .filter(|(id, _)| busy.contains(id))
-            .map(|(_, listing)| listing)
     }
 
     /// Notes that a part of a listing came. Returns the store, `None` when the
@@ -216,7 +207,10 @@ impl Listings {
     /// Lets time pass. Returns the listings that are overdue, for `fail`.
     pub(super) fn expire(&mut self, core: &mut Core) -> Vec<RequestId> {
         let mut overdue = Vec::new();
-        for listing in self.busy_mut() {
+        for id in &self.busy {
+            let Some(listing) = self.by_store.get_mut(id) else {
+                continue;
+            };
             if listing.call.is_due(core.now) {
                 listing.call.rest();
             }

@@ -26,8 +26,7 @@ impl Group {
 
     /// Makes one more call and returns its number.
     pub(in crate::sim) fn call(&mut self, request: Request) -> Option<CallId> {
-        self.calls.extend(self.hub.open(&self.inbox, [request]));
-        self.calls.last().copied()
+        self.call_all([request]).pop()
     }
 
     /// Makes more calls and returns their numbers, in the same order.
